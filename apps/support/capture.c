@@ -62,7 +62,7 @@ struct capture *capture_create(const struct capture_config *config)
 
 		r->worker_idx = i;
 		r->base = mr_region_base(mr_pool_region(plane->pool));
-		r->chunk_bytes = pool.chunk_bytes;
+		r->page_bytes = pool.page_bytes;
 		r->explain = config->explain;
 		r->fd = c->fd;
 		r->is_told = &c->is_told;

@@ -171,7 +171,7 @@ static bool put_entry(struct recorder *r, const struct wanted *wanted,
 	entry->n_frame = (uint32_t)mr_frame_n_bytes(frames, n);
 	entry->n_data = n_data;
 	entry->ns = place->ns;
-	entry->id = frames->addr / r->chunk_bytes;
+	entry->id = frames->addr / r->page_bytes;
 	entry->burst = r->n_bursts;
 	entry->why = place->why;
 	memcpy(entry + 1, say, n_text);

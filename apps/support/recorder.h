@@ -45,7 +45,7 @@ struct recorder {
 	struct recorder **slot;
 	void *worker;
 	uint8_t *base;
-	uint32_t worker_idx, chunk_bytes;
+	uint32_t worker_idx, page_bytes;
 	capture_explain_fn *explain;
 	int fd;
 	uint32_t *is_told; /* atomic, of all recorders: fd is readable */

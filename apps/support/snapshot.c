@@ -169,7 +169,6 @@ void snapshot_take_pool(struct snapshot *snapshot,
 
 const struct pool_row pool_rows[N_POOL_ROWS] = {
 	GAUGE(page_bytes, "Size of a page."),
-	GAUGE(chunk_bytes, "Size of a receive buffer."),
 	GAUGE(n_pages, "Pages of the pool."),
 	GAUGE(n_free, "Pages in caches, the depot and the page allocator."),
 	GAUGE(n_in_flight, "Pages allocated and not freed."),

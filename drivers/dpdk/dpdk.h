@@ -51,7 +51,7 @@ struct dpdk_headers {
 };
 
 /*
- * Headers for the buffers of a region: one per chunk, in order, so that header
+ * Headers for the buffers of a region: one per page, in order, so that header
  * and address can be computed from each other; initialized for registered
  * memory. They are the objects of a mempool, whose free objects are the free
  * pages of the pool. All ports of a pool share one view.
@@ -62,11 +62,11 @@ struct dpdk_view {
 	uint8_t *base;               /* of the region */
 	uint64_t n_registered_bytes; /* atomic: it grows */
 	uint64_t n_written_bytes;    /* of the region, with headers */
-	uint8_t *first;              /* header of chunk 0 */
+	uint8_t *first;              /* header of page 0 */
 	uint32_t header_stride;      /* bytes from one header to the next */
 	uint64_t n_header_bytes;     /* of all of them */
-	uint32_t chunk_shift;
-	uint32_t shift_bytes; /* from the chunk to mbuf.buf_addr: the pool's
+	uint32_t page_shift;
+	uint32_t shift_bytes; /* from the page to mbuf.buf_addr: the pool's
 			       * headroom beyond DPDK's */
 	uint32_t n_users;     /* ports and tallies */
 	uint32_t n_ports;
@@ -218,12 +218,12 @@ static inline void dpdk_call_end(struct dpdk_call *call)
 	mri_dpdk_call_flush(call);
 }
 
-/* The header of the chunk that contains addr. */
+/* The header of the page that contains addr. */
 static inline struct rte_mbuf *dpdk_header(const struct dpdk_view *view,
 					   uint64_t addr)
 {
 	return (struct rte_mbuf *)(void *)(view->first +
-					   (addr >> view->chunk_shift) *
+					   (addr >> view->page_shift) *
 						   view->header_stride);
 }
 

@@ -182,7 +182,7 @@ static int choose_sg(struct dpdk_port *port, struct mr_reason *reason)
 		return mr_fail(reason, -EINVAL,
 			       "%s: frames have up to %u bytes (MTU %u), but "
 			       "rx buffers only %u: use sg=on, a smaller mtu=, "
-			       "or a pool with larger chunks",
+			       "or a pool with larger pages",
 			       info->name, max_bytes, port->mtu_bytes, room);
 	if ((max_bytes + room - 1) / room > MR_MAX_SEGS)
 		return mr_fail(

@@ -39,7 +39,7 @@ static uint32_t n_refillable(struct dpdk_rxq *rxq, struct mr_cache *cache,
 	if (likely((head->top & MR_TOP_MASK) >= n_pages))
 		return RTE_MIN(n, n_pages / rxq->max_segs);
 	n_got = mr_frag_alloc_bulk(cache, addrs, n_pages,
-				   1u << rxq->view->chunk_shift);
+				   1u << rxq->view->page_shift);
 	mr_frag_free_bulk(cache, addrs, n_got);
 	if (unlikely(n_got < RTE_MIN(n_wanted * rxq->max_segs, n_pages)))
 		mr_counter_add(&rxq->base.stats.events[MR_RX_EVENT_POOL_EMPTY],
@@ -191,10 +191,10 @@ static bool copy_frame(struct dpdk_rxq *rxq, struct mr_cache *cache,
 {
 	const struct mr_port *base = rxq->port->base;
 	const uint32_t room_bytes =
-		base->chunk_bytes - base->headroom_bytes - base->tailroom_bytes;
+		base->page_bytes - base->headroom_bytes - base->tailroom_bytes;
 	uint64_t addrs[MR_MAX_SEGS];
 	const uint32_t n_got =
-		mr_frag_alloc_bulk(cache, addrs, n, base->chunk_bytes);
+		mr_frag_alloc_bulk(cache, addrs, n, base->page_bytes);
 
 	if (n_got < n) {
 		mr_frag_free_bulk(cache, addrs, n_got);
@@ -247,7 +247,7 @@ static uint32_t n_entries(const struct dpdk_rxq *rxq,
 {
 	const struct mr_port *base = rxq->port->base;
 	const uint32_t room_bytes =
-		base->chunk_bytes - base->headroom_bytes - base->tailroom_bytes;
+		base->page_bytes - base->headroom_bytes - base->tailroom_bytes;
 
 	for (const struct rte_mbuf *seg = mbuf; seg != NULL; seg = seg->next)
 		if (seg->data_len == 0)

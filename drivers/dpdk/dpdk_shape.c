@@ -165,7 +165,7 @@ static uint32_t copy(struct dpdk_txq *txq, struct mr_cache *cache,
 	const struct mr_port *base = txq->port->base;
 	const uint32_t headroom = base->headroom_bytes;
 	const uint32_t room =
-		base->chunk_bytes - headroom - base->tailroom_bytes;
+		base->page_bytes - headroom - base->tailroom_bytes;
 	const uint64_t n_bytes = mr_frame_n_bytes(in, n_in);
 	const uint32_t n = (uint32_t)((n_bytes + room - 1) / room);
 	uint32_t from = 0, from_at = 0, n_got;
@@ -175,7 +175,7 @@ static uint32_t copy(struct dpdk_txq *txq, struct mr_cache *cache,
 	if (n > max)
 		return 0;
 	*ret_why = DPDK_NO_BUFFER;
-	n_got = mr_frag_alloc_bulk(cache, addrs, n, base->chunk_bytes);
+	n_got = mr_frag_alloc_bulk(cache, addrs, n, base->page_bytes);
 	for (uint32_t i = 0; i < n_got; i++)
 		out[i] = (struct mr_frame){ addrs[i] + headroom, 0,
 					    i + 1 < n ? MR_FRAME_MORE : 0 };
@@ -207,18 +207,18 @@ static uint32_t copy(struct dpdk_txq *txq, struct mr_cache *cache,
 
 /*
  * Whether an entry may use the header of its place: nobody else has a part of
- * the chunk. A frag of a frag cache has no headroom.
+ * the page. A frag of a frag cache has no headroom.
  */
 static bool fits_place(const struct dpdk_txq *txq, const struct mr_cache *cache,
 		       const struct mr_frame *entry)
 {
-	const uint32_t chunk_bytes = 1u << txq->view->chunk_shift;
-	const uint32_t at = (uint32_t)entry->addr & (chunk_bytes - 1);
+	const uint32_t page_bytes = 1u << txq->view->page_shift;
+	const uint32_t at = (uint32_t)entry->addr & (page_bytes - 1);
 	struct mr_room room;
 
 	mr_frame_room(cache, entry, &room);
 	return room.front_bytes > 0 && at >= txq->view->shift_bytes &&
-	       at + entry->len <= chunk_bytes;
+	       at + entry->len <= page_bytes;
 }
 
 void mri_dpdk_unwrite(struct rte_mbuf *mbuf, const struct dpdk_note *note)

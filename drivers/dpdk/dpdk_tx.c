@@ -156,7 +156,7 @@ struct plain {
 	/* Length beyond the minimum, for one compare; at most a buffer. */
 	uint32_t max_more_bytes;
 	uint32_t shift_bytes;  /* from the page to mbuf.buf_addr */
-	struct mr_pages pages; /* registered, one chunk each */
+	struct mr_pages pages; /* registered, one page each */
 	uint8_t *headers;      /* theirs */
 	uint64_t header_stride;
 	uint64_t ol_flags;
@@ -169,16 +169,16 @@ static inline struct plain plain_of(const struct dpdk_txq *txq,
 	struct mr_pages pages = mr_cache_pages(cache);
 	const struct dpdk_view *view = txq->view;
 	const uint32_t room_bytes =
-		(1u << view->chunk_shift) - view->shift_bytes;
+		(1u << view->page_shift) - view->shift_bytes;
 	const uint32_t max_bytes =
 		__atomic_load_n(&txq->port->mtu_bytes, __ATOMIC_RELAXED) +
 		DPDK_LINK_BYTES;
 	const uint64_t n_registered = dpdk_n_registered(view);
 	uint64_t n_pages = 0;
 
-	if (likely(pages.shift == view->chunk_shift &&
+	if (likely(pages.shift == view->page_shift &&
 		   pages.addr < n_registered))
-		n_pages = (n_registered - pages.addr) >> view->chunk_shift;
+		n_pages = (n_registered - pages.addr) >> view->page_shift;
 	pages.n = (uint32_t)RTE_MIN(n_pages, (uint64_t)pages.n);
 	return (struct plain){
 		.max_more_bytes =

@@ -5,7 +5,7 @@
  *     rte_mempool_get:   pages of the pool  --> the headers of their places
  *     rte_mempool_put:   headers            --> their pages, to the pool
  *
- * The objects are headers with a pinned external buffer each: the chunk of the
+ * The objects are headers with a pinned external buffer each: the page of the
  * region at the header's place. The mempool holds none of them: its free
  * objects are the pool's free pages. So a device's receive ring is filled from
  * our pages, and what it has sent is free for any other port.
@@ -67,16 +67,15 @@ static uint32_t keep_registered(const struct dpdk_view *view, uint64_t *addrs,
 static uint32_t alloc(const struct dpdk_view *view, struct dpdk_call *call,
 		      uint64_t *addrs, uint32_t n)
 {
-	const uint32_t chunk_bytes = 1u << view->chunk_shift;
+	const uint32_t page_bytes = 1u << view->page_shift;
 	uint64_t last, beyond = 0;
 
 	if (unlikely(dpdk_n_registered(view) == 0))
 		return 0; /* rte_mempool_free() expects all of them */
 	uint32_t n_got =
 		call != NULL ?
-			mr_frag_alloc_bulk(call->cache, addrs, n, chunk_bytes) :
-			mr_pool_frag_alloc_bulk(view->pool, addrs, n,
-						chunk_bytes);
+			mr_frag_alloc_bulk(call->cache, addrs, n, page_bytes) :
+			mr_pool_frag_alloc_bulk(view->pool, addrs, n);
 
 	/* The pool may have grown since. */
 	last = dpdk_n_registered(view) - 1;
@@ -87,8 +86,7 @@ static uint32_t alloc(const struct dpdk_view *view, struct dpdk_call *call,
 		return n_got;
 	/* Retry once; the page allocator prefers low segments. */
 	n_got = keep_registered(view, addrs, n_got);
-	n = mr_pool_frag_alloc_bulk(view->pool, addrs + n_got, n - n_got,
-				    chunk_bytes);
+	n = mr_pool_frag_alloc_bulk(view->pool, addrs + n_got, n - n_got);
 	return n_got + keep_registered(view, addrs + n_got, n);
 }
 
@@ -379,15 +377,15 @@ static void write_object(struct rte_mempool *mempool, struct rte_mbuf *mbuf)
  */
 int mri_dpdk_view_resize(struct dpdk_view *view, uint64_t n_bytes)
 {
-	const uint64_t chunk_bytes = UINT64_C(1) << view->chunk_shift;
-	const uint64_t n_headers = n_bytes >> view->chunk_shift;
+	const uint64_t page_bytes = UINT64_C(1) << view->page_shift;
+	const uint64_t n_headers = n_bytes >> view->page_shift;
 	const int err =
 		make_usable(&view->headers, n_headers * view->header_stride);
 
 	if (err < 0)
 		return err;
 	for (uint64_t at = view->n_registered_bytes; at < n_bytes;
-	     at += chunk_bytes) {
+	     at += page_bytes) {
 		struct rte_mbuf *mbuf = dpdk_header(view, at);
 
 		if (at >= view->n_written_bytes) {
@@ -407,9 +405,9 @@ int mri_dpdk_view_resize(struct dpdk_view *view, uint64_t n_bytes)
 static int fill_view(struct dpdk_view *view, const struct mr_port *base,
 		     uint64_t n_region_bytes)
 {
-	const uint64_t n_all = n_region_bytes >> view->chunk_shift;
+	const uint64_t n_all = n_region_bytes >> view->page_shift;
 	const uint64_t n_now =
-		mr_region_n_contiguous_bytes(base->region) >> view->chunk_shift;
+		mr_region_n_contiguous_bytes(base->region) >> view->page_shift;
 
 	if (n_now > UINT32_MAX)
 		return -E2BIG;
@@ -417,7 +415,7 @@ static int fill_view(struct dpdk_view *view, const struct mr_port *base,
 		view->shift_bytes = base->headroom_bytes - RTE_PKTMBUF_HEADROOM;
 	view->mempool = mri_dpdk_mempool(
 		view_ops.name, view, (uint32_t)n_now, n_all,
-		(uint16_t)(base->chunk_bytes - view->shift_bytes -
+		(uint16_t)(base->page_bytes - view->shift_bytes -
 			   base->tailroom_bytes),
 		&view->headers);
 	if (view->mempool == NULL)
@@ -440,10 +438,10 @@ static void no_headers(const struct mr_port *base, uint64_t n_region_bytes,
 		"no address space for those of a region of %llu MiB, %llu MiB "
 		"(%s)",
 		base->info->name,
-		(unsigned long long)((n_now / base->chunk_bytes * stride) >>
+		(unsigned long long)((n_now / base->page_bytes * stride) >>
 				     10),
 		(unsigned long long)(n_region_bytes >> 20),
-		(unsigned long long)((n_region_bytes / base->chunk_bytes *
+		(unsigned long long)((n_region_bytes / base->page_bytes *
 				      stride) >>
 				     20),
 		mri_dpdk_why(ENOMEM));
@@ -466,7 +464,7 @@ struct dpdk_view *mri_dpdk_view_get(struct dpdk_port *port,
 	if (view != NULL) {
 		view->pool = base->pool;
 		view->base = base->base;
-		view->chunk_shift = (uint32_t)__builtin_ctz(base->chunk_bytes);
+		view->page_shift = (uint32_t)__builtin_ctz(base->page_bytes);
 		err = fill_view(view, base, n_region_bytes);
 		if (err == 0) {
 			view->n_users = 1;

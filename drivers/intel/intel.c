@@ -146,37 +146,42 @@ static int intel_need(struct mr_ctx *ctx, const struct mr_spec *spec,
 	return 0;
 }
 
-/* How much of a chunk the device gets, and how many chunks per frame. */
+/* igb counts them in KiB; the 82574 knows powers of two, 1 to 16 KiB. */
+static uint32_t rx_buf_bytes(const struct intel_chip *chip, uint32_t room)
+{
+	if (chip->is_igb)
+		return room / 1024 * 1024;
+	return room < 16384 ? 1u << (31 - __builtin_clz(room | 1)) : 16384;
+}
+
+/* How much of a page the device gets, and how many pages per frame. */
 static int choose_buffers(struct intel_port *port, struct mr_reason *reason)
 {
 	const struct intel_options *o = &port->options;
 	struct mr_port *base = &port->base;
 	const uint32_t around = base->headroom_bytes + base->tailroom_bytes;
-	const uint32_t room = base->chunk_bytes - around;
+	const uint32_t room = base->page_bytes - around;
 	const uint32_t frame_bytes = o->mtu_bytes + INTEL_LINK_BYTES;
 
-	/* igb counts them in KiB; the 82574 knows 1 and 2 KiB. */
-	port->buf_bytes = room / 1024 * 1024;
-	if (!port->chip->is_igb && port->buf_bytes > 2048)
-		port->buf_bytes = 2048;
+	port->buf_bytes = rx_buf_bytes(port->chip, room);
 	if (port->buf_bytes < INTEL_MIN_BUF_BYTES)
 		return mr_fail(reason, -EINVAL,
 			       "%s: the device needs rx buffers of at least "
 			       "1024 bytes: with headroom %u and tailroom %u "
-			       "the pool needs chunks of %u bytes, but has %u",
+			       "the pool needs pages of %u bytes, but has %u",
 			       base->info->name, base->headroom_bytes,
 			       base->tailroom_bytes,
-			       around + INTEL_MIN_BUF_BYTES, base->chunk_bytes);
+			       around + INTEL_MIN_BUF_BYTES, base->page_bytes);
 	base->info->has_sg =
 		o->sg == INTEL_ON ||
 		(o->sg == INTEL_AUTO && frame_bytes > port->buf_bytes);
 	if (o->sg == INTEL_OFF && frame_bytes > port->buf_bytes)
 		return mr_fail(reason, -EINVAL,
 			       "%s: sg=off with an MTU of %u needs rx buffers "
-			       "of %u bytes; in chunks of %u bytes, headroom "
+			       "of %u bytes; in pages of %u bytes, headroom "
 			       "%u and tailroom %u leave room for %u",
 			       base->info->name, o->mtu_bytes, frame_bytes,
-			       base->chunk_bytes, base->headroom_bytes,
+			       base->page_bytes, base->headroom_bytes,
 			       base->tailroom_bytes, port->buf_bytes);
 	if (frame_bytes > MR_MAX_SEGS * port->buf_bytes)
 		return mr_fail(reason, -EINVAL,

@@ -56,16 +56,16 @@ struct intel_rxq {
 	_Alignas(64) struct mr_rxq base;
 	/* Hot. */
 	_Alignas(64) struct intel_desc *ring;
-	uint64_t *bufs; /* by place: the first byte of its chunk */
+	uint64_t *bufs; /* by place: the first byte of its page */
 	uint32_t next;  /* runs freely */
 	uint32_t mask;
 	uint32_t n_owed; /* refilled, but not announced */
 	uint32_t n_owed_max;
-	uint32_t chunk_bytes;
+	uint32_t page_bytes;
 	uint32_t headroom_bytes;
 	uint32_t buf_bytes; /* the most that the device writes to a buffer */
 	uint32_t vlan_mask; /* INTEL_RX_VP if tags are stripped, else 0 */
-	uint64_t data_iova; /* of the data, less the chunk's address */
+	uint64_t data_iova; /* of the data, less the page's address */
 	struct intel_port *port;
 	uint32_t tail_reg;
 	bool is_dropping; /* dropped the head of a frame; the rest follows */
@@ -238,12 +238,12 @@ int mri_intel_rx_arm(struct mr_queue *queue);
 void mri_intel_rxq_stats(const struct mr_rxq *rxq, struct mr_rx_stats *stats);
 /* Give the descriptor at place its buffer. */
 static inline void intel_rx_post(const struct intel_rxq *rxq, uint32_t place,
-				 uint64_t chunk)
+				 uint64_t page)
 {
 	struct intel_desc *desc = &rxq->ring[place];
 
-	rxq->bufs[place] = chunk;
-	desc->words[0] = rxq->data_iova + chunk;
+	rxq->bufs[place] = page;
+	desc->words[0] = rxq->data_iova + page;
 	/* It is ours until RDT tells the device. */
 	desc->words[1] = 0;
 }

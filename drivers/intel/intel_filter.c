@@ -71,6 +71,22 @@ static uint32_t wanted_modes(const struct intel_port *port)
 	return port->options.allmulti ? INTEL_RCTL_MPE : 0;
 }
 
+static uint32_t buf_size_bits(uint32_t buf_bytes)
+{
+	switch (buf_bytes) {
+	case 1024:
+		return INTEL_RCTL_SZ_1024;
+	case 4096:
+		return INTEL_RCTL_SZ_4096;
+	case 8192:
+		return INTEL_RCTL_SZ_8192;
+	case 16384:
+		return INTEL_RCTL_SZ_16384;
+	default:
+		return INTEL_RCTL_SZ_2048;
+	}
+}
+
 void mri_intel_filter_start(struct intel_port *port)
 {
 	const struct mr_port_info *info = port->base.info;
@@ -83,9 +99,8 @@ void mri_intel_filter_start(struct intel_port *port)
 	for (uint32_t i = 0; i < INTEL_HASH_WORDS; i++)
 		intel_write(port, INTEL_VFTA + 4 * i, 0);
 	port->rctl = INTEL_RCTL_BAM | INTEL_RCTL_SECRC;
-	/* igb has the buffer size in SRRCTL. */
-	if (!port->chip->is_igb && port->buf_bytes == 1024)
-		port->rctl |= INTEL_RCTL_SZ_1024;
+	if (!port->chip->is_igb) /* igb has it in SRRCTL */
+		port->rctl |= buf_size_bits(port->buf_bytes);
 	port->rctl |= wanted_modes(port);
 	limit_frames(port, port->mtu_bytes);
 }

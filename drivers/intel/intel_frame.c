@@ -60,7 +60,7 @@ static int check_entries(struct intel_txq *txq, const struct job *job)
 static int pad(struct intel_txq *txq, struct mr_cache *cache, struct job *job)
 {
 	const struct mr_port *port = &txq->port->base;
-	const uint64_t addr = mr_frag_alloc(cache, port->chunk_bytes);
+	const uint64_t addr = mr_frag_alloc(cache, port->page_bytes);
 	struct mr_frame padded = { .addr = addr + port->headroom_bytes,
 				   .len = INTEL_MIN_TX_BYTES };
 	uint8_t *to = mr_frame_data(port->base, &padded);

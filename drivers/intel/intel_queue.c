@@ -32,7 +32,7 @@ static int open_rxq(struct intel_port *port, uint32_t i,
 	rxq->mask = n - 1;
 	/* A doorbell per 32 buffers, but never for all of a small ring. */
 	rxq->n_owed_max = n / 4 < 32 ? n / 4 : 32;
-	rxq->chunk_bytes = base->chunk_bytes;
+	rxq->page_bytes = base->page_bytes;
 	rxq->headroom_bytes = base->headroom_bytes;
 	rxq->buf_bytes = port->buf_bytes;
 	rxq->vlan_mask = port->options.vlan ? INTEL_RX_VP : 0;
@@ -101,8 +101,7 @@ static int fill(struct intel_port *port, struct intel_rxq *rxq,
 		uint32_t n_got = n - rxq->n_bufs;
 
 		n_got = n_got < MR_BURST_MAX ? n_got : MR_BURST_MAX;
-		n_got = mr_pool_frag_alloc_bulk(base->pool, addrs, n_got,
-						rxq->chunk_bytes);
+		n_got = mr_pool_frag_alloc_bulk(base->pool, addrs, n_got);
 		if (n_got == 0)
 			return mr_fail(reason, -ENOMEM,
 				       "%s: the pool has too few pages for rx "

@@ -159,6 +159,9 @@ enum {
 	INTEL_RCTL_BAM = 1u << 15,
 	INTEL_RCTL_SZ_2048 = 0u << 16,
 	INTEL_RCTL_SZ_1024 = 1u << 16,
+	INTEL_RCTL_SZ_16384 = 1u << 25 | 1u << 16, /* BSEX: times 16 */
+	INTEL_RCTL_SZ_8192 = 1u << 25 | 2u << 16,
+	INTEL_RCTL_SZ_4096 = 1u << 25 | 3u << 16,
 	INTEL_RCTL_SECRC = 1u << 26,
 
 	INTEL_SRRCTL_ADV_ONEBUF = 1u << 25, /* BSIZEPKT: bits 6:0, in KiB */

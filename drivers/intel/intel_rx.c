@@ -138,7 +138,7 @@ refill_bulk(struct intel_rxq *rxq, struct mr_cache *cache,
 				     .data_iova = rxq->data_iova };
 	uint64_t fresh[MR_BURST_MAX];
 	const uint32_t n_fresh =
-		mr_frag_alloc_bulk(cache, fresh, n, rxq->chunk_bytes);
+		mr_frag_alloc_bulk(cache, fresh, n, rxq->page_bytes);
 
 	if (n_fresh < n)
 		n = cut_short(rxq, cache, frames, fresh, n_fresh);
@@ -155,14 +155,14 @@ refill_bulk(struct intel_rxq *rxq, struct mr_cache *cache,
 static inline uint32_t refill(struct intel_rxq *rxq, struct mr_cache *cache,
 			      const struct mr_frame *frames, uint32_t n)
 {
-	uint64_t chunk;
+	uint64_t page;
 
 	if (n > 1)
 		return refill_bulk(rxq, cache, frames, n);
-	chunk = mr_frag_alloc(cache, rxq->chunk_bytes);
-	if (chunk == MR_ADDR_NONE)
-		return cut_short(rxq, cache, frames, &chunk, 0);
-	intel_rx_post(rxq, rxq->next & rxq->mask, chunk);
+	page = mr_frag_alloc(cache, rxq->page_bytes);
+	if (page == MR_ADDR_NONE)
+		return cut_short(rxq, cache, frames, &page, 0);
+	intel_rx_post(rxq, rxq->next & rxq->mask, page);
 	announce(rxq, 1);
 	return 1;
 }

@@ -79,7 +79,7 @@ static int null_open(struct mr_port *base, const struct mr_spec *spec,
 		     struct mr_reason *reterr_reason)
 {
 	const uint32_t room =
-		base->chunk_bytes - base->headroom_bytes - base->tailroom_bytes;
+		base->page_bytes - base->headroom_bytes - base->tailroom_bytes;
 	uint32_t n, frame_bytes;
 	int err;
 
@@ -101,7 +101,7 @@ static int null_open(struct mr_port *base, const struct mr_spec *spec,
 		rxq->base.burst = null_rx_burst;
 		rxq->base.n_min = 1;
 		rxq->frame_bytes = frame_bytes;
-		rxq->buffer_bytes = base->chunk_bytes;
+		rxq->buffer_bytes = base->page_bytes;
 		rxq->data_offset = base->headroom_bytes;
 		base->txqs[i]->queue.arm = null_tx_arm;
 		base->txqs[i]->burst = null_tx_burst;

@@ -223,7 +223,7 @@ static int read_options(struct pcap_port *port, const struct mr_spec *spec,
 				      &port->rxq.n_passes, reterr_reason);
 	port->rxq.max_segs = is_off ? 1 : MR_MAX_SEGS;
 	port->rxq.room_bytes =
-		base->chunk_bytes - base->headroom_bytes - base->tailroom_bytes;
+		base->page_bytes - base->headroom_bytes - base->tailroom_bytes;
 	return err;
 }
 

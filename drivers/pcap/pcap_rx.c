@@ -158,7 +158,7 @@ uint32_t mri_pcap_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
 			   uint32_t n)
 {
 	struct pcap_rxq *rxq = (struct pcap_rxq *)base;
-	const uint32_t buffer_bytes = base->queue.port->chunk_bytes;
+	const uint32_t buffer_bytes = base->queue.port->page_bytes;
 	uint64_t addrs[MR_MAX_SEGS];
 	uint64_t n_frames = 0, n_bytes = 0;
 	uint32_t n_done = 0;

@@ -58,7 +58,7 @@ static int parse(const struct mr_spec *spec, struct tap_options *o,
 
 static uint32_t room_of(const struct mr_port *port)
 {
-	return port->chunk_bytes - port->headroom_bytes - port->tailroom_bytes;
+	return port->page_bytes - port->headroom_bytes - port->tailroom_bytes;
 }
 
 static int fail(const struct tap_port *port, const char *what,

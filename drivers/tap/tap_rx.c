@@ -15,7 +15,7 @@ static bool refill(struct tap_rxq *rxq, struct mr_cache *cache)
 	uint64_t addrs[MR_MAX_SEGS];
 	const uint32_t n = rxq->n_used;
 	const uint32_t n_got =
-		mr_frag_alloc_bulk(cache, addrs, n, port->chunk_bytes);
+		mr_frag_alloc_bulk(cache, addrs, n, port->page_bytes);
 
 	/* From the last slot on, so that missing buffers stay in front. */
 	for (uint32_t i = 0; i < n_got; i++) {

@@ -157,7 +157,7 @@ static int virtio_need(struct mr_ctx *ctx, const struct mr_spec *spec,
 /* Bytes of a frame that fit in an rx buffer after its header. */
 static uint32_t buffer_bytes(const struct mr_port *base)
 {
-	return base->chunk_bytes - base->headroom_bytes - base->tailroom_bytes;
+	return base->page_bytes - base->headroom_bytes - base->tailroom_bytes;
 }
 
 static bool is_longer_than_a_buffer(const struct mr_port *base,

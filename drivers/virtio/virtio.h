@@ -64,7 +64,7 @@ struct virtio_rxq {
 	struct virtio_vq vq;
 	uint64_t *bufs; /* by id: the posted buffer */
 	uint64_t iova;  /* where the device writes a buffer at 0 */
-	uint32_t chunk_bytes;
+	uint32_t page_bytes;
 	uint32_t post_bytes;  /* of a buffer, for the device: header and data */
 	uint32_t post_offset; /* in the buffer */
 	uint32_t header_bytes;

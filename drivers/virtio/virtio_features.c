@@ -134,7 +134,7 @@ int mri_virtio_choose(uint64_t offered, const struct virtio_options *o,
 		  "in-order=on: it does not support that; QEMU: in_order=on" },
 		{ needs_sg, VIRTIO_F_MRG_RXBUF,
 		  "its frames are longer than a buffer, but it does not offer "
-		  "MRG_RXBUF: use larger chunks, less headroom, or a smaller "
+		  "MRG_RXBUF: use larger pages, less headroom, or a smaller "
 		  "mtu" },
 		{ o->csum == VIRTIO_CSUM_ON, VIRTIO_F_GUEST_CSUM,
 		  "csum=on: it does not verify checksums" },

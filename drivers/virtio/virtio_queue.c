@@ -156,11 +156,11 @@ static int alloc_rxq(struct virtio_port *port, uint32_t i,
 		return err;
 	set_vector(port, &rxq->vq, &rxq->base.queue, 1 + i);
 	rxq->memory = base->base;
-	rxq->chunk_bytes = base->chunk_bytes;
+	rxq->page_bytes = base->page_bytes;
 	rxq->header_bytes = port->header_bytes;
 	rxq->post_offset = base->headroom_bytes - port->header_bytes;
 	rxq->post_bytes =
-		base->chunk_bytes - rxq->post_offset - base->tailroom_bytes;
+		base->page_bytes - rxq->post_offset - base->tailroom_bytes;
 	rxq->iova = mr_pci_region_iova(port->pci) + rxq->post_offset;
 	rxq->has_hash = virtio_has(port, VIRTIO_F_HASH_REPORT);
 	rxq->base.n_min = base->info->has_sg ? MR_MAX_SEGS : 1;
@@ -180,8 +180,7 @@ static int alloc_rxq(struct virtio_port *port, uint32_t i,
 		n_now = n - rxq->n_bufs;
 		n_now = mr_pool_frag_alloc_bulk(
 			base->pool, rxq->bufs + rxq->n_bufs,
-			n_now < MR_BURST_MAX ? n_now : MR_BURST_MAX,
-			rxq->chunk_bytes);
+			n_now < MR_BURST_MAX ? n_now : MR_BURST_MAX);
 		if (n_now == 0)
 			return mr_fail(reason, -ENOMEM,
 				       "%s: the pool has no more pages",

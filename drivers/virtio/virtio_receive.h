@@ -574,7 +574,7 @@ receive(struct mr_rxq *base, struct mr_cache *cache, struct mr_frame *frames,
 		skip(rxq, n, kind);
 		return 0;
 	}
-	n_fresh = mr_frag_alloc_bulk(cache, fresh, n, rxq->chunk_bytes);
+	n_fresh = mr_frag_alloc_bulk(cache, fresh, n, rxq->page_bytes);
 	if (n_fresh < n)
 		mr_counter_add(&base->stats.events[MR_RX_EVENT_POOL_EMPTY], 1);
 	n = take_plain(rxq, rxq->vq.n_used, n_fresh, fresh, frames, &n_bytes,

@@ -133,6 +133,18 @@ static int find_dev(const struct mr_spec *spec, struct xdp_options *o,
 	return err == 0 ? mri_xdp_choose_queues(ret_dev, o, reason) : err;
 }
 
+/* AF_XDP takes no other chunk without huge pages and unaligned mode. */
+static int check_page_bytes(const struct mr_spec *spec, uint32_t page_bytes,
+			    struct mr_reason *reason)
+{
+	if (page_bytes == 2048 || page_bytes == 4096)
+		return 0;
+	return mr_fail(reason, -EINVAL,
+		       "xdp:%s: AF_XDP has buffers of 2048 or 4096 bytes, and "
+		       "the pool's have %u: set page_bytes to one of these",
+		       mr_spec_device(spec), page_bytes);
+}
+
 static int xdp_need(struct mr_ctx *ctx, const struct mr_spec *spec,
 		    uint32_t page_bytes, uint32_t *ret_n_pages,
 		    struct mr_reason *reterr_reason)
@@ -145,13 +157,13 @@ static int xdp_need(struct mr_ctx *ctx, const struct mr_spec *spec,
 
 	(void)ctx;
 	if (err == 0)
+		err = check_page_bytes(spec, page_bytes, reterr_reason);
+	if (err == 0)
 		err = find_dev(spec, &options, &lessor, &dev, reterr_reason);
 	if (err < 0)
 		return err;
 	/* Fill side of a zero-copy device: two rings; tx side: one. */
 	n_entries = 3 * options.ring_entries * options.n_queues;
-	/* Rx buffers are chunks: several in a page of 8 KiB and more. */
-	(void)page_bytes;
 	*ret_n_pages = n_entries;
 	return 0;
 }
@@ -298,6 +310,8 @@ static int xdp_open(struct mr_port *base, const struct mr_spec *spec,
 
 	mri_xdp_port_init(port);
 	if ((err = read_options(spec, &port->options, reterr_reason)) < 0 ||
+	    (err = check_page_bytes(spec, base->page_bytes, reterr_reason)) <
+		    0 ||
 	    (err = find_dev(spec, &port->options, &port->lessor, &port->dev,
 			    reterr_reason)) < 0)
 		return err;

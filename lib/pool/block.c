@@ -56,11 +56,8 @@ void mri_blocks_fini(struct mri_blocks *blocks)
 static void mark(struct mr_pool *pool, uint32_t page, uint32_t order,
 		 uint8_t owners)
 {
-	const uint32_t shift = pool->page_shift - pool->chunk_shift;
-
 	for (uint32_t i = page; i < page + (1u << order); i++)
-		__atomic_store_n(&pool->owners[(size_t)i << shift], owners,
-				 __ATOMIC_RELAXED);
+		__atomic_store_n(&pool->owners[i], owners, __ATOMIC_RELAXED);
 }
 
 /* Make the caller's pages a block without owner or references. */
@@ -150,8 +147,7 @@ void mri_block_back(struct mr_cache *cache, struct mr_pool *pool,
 		unmake_block(pool, block);
 		if (pool->safety != NULL &&
 		    !mri_checked_page_in(pool, page, cache,
-					 cache != NULL ? cache->site : NULL,
-					 false))
+					 cache != NULL ? cache->site : NULL))
 			return;
 		mri_pages_return(cache, pool, &page, 1);
 		return;

@@ -8,7 +8,7 @@
  *     blocks:   page 0's line: shared, freed_local, owner
  *
  * The frag cache cuts frags of any size from a block, so owners cannot be
- * counted by page or chunk; there is one count for the block, in two parts. The
+ * counted by page; there is one count for the block, in two parts. The
  * owner, which is the cache that cuts, counts what it issued and what returned
  * to itself, without atomics. All others use shared, which begins far above
  * zero, so that it cannot reach zero while the owner still cuts. Retiring the
@@ -96,7 +96,7 @@ struct mr_frag_cache {
 	uint32_t last;       /* offset of the last frag; MRI_FRAG_NONE */
 	uint32_t n_issued;   /* references on the block; atomic */
 	uint32_t generation; /* changes with each cut */
-	uint32_t chunk_bytes, page_bytes;
+	uint32_t page_bytes;
 	struct mr_cache *cache;  /* NULL: it was destroyed first */
 	struct mri_block *block; /* atomic */
 	/* Warm. */

@@ -334,32 +334,18 @@ static void colour(const struct mr_cache *cache, uint64_t *addrs, uint32_t n,
 		colour_burst(addrs, n, cache->page_shift, n_colours);
 }
 
-/* Buffers of a whole chunk or page. */
-static inline uint32_t alloc_buffers(struct mr_cache *cache, uint64_t *addrs,
-				     uint32_t n, uint32_t n_bytes,
-				     const void *site)
-{
-	if (cache->pool->safety != NULL)
-		return mri_checked_alloc(cache, addrs, n, n_bytes, site);
-	if (n_bytes != cache->fast_bytes)
-		return mri_chunk_alloc(cache, addrs, n);
-	return mri_cache_alloc_pages(cache, addrs, n);
-}
-
 /* Anything but one page, or a burst of pages from the loaded magazine. */
 static uint32_t alloc_other(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
 			    uint32_t n_bytes, const void *site)
 {
 	const struct mr_pool *pool = cache->pool;
-	const uint32_t buffer_bytes = n_bytes <= pool->chunk_bytes ?
-					      pool->chunk_bytes :
-					      pool->page_bytes;
 
 	if (n_bytes == 0 || n_bytes > pool->page_bytes)
 		return 0;
-	n = alloc_buffers(cache, addrs, n, buffer_bytes, site);
-	if (buffer_bytes - n_bytes >= MRI_CACHE_LINE)
-		colour(cache, addrs, n, buffer_bytes - n_bytes);
+	n = pool->safety != NULL ? mri_checked_alloc(cache, addrs, n, site) :
+				   mri_cache_alloc_pages(cache, addrs, n);
+	if (pool->page_bytes - n_bytes >= MRI_CACHE_LINE)
+		colour(cache, addrs, n, pool->page_bytes - n_bytes);
 	return n;
 }
 

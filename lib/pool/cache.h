@@ -3,7 +3,6 @@
  * Internals of a cache, for the files that share it:
  *
  *   cache.c       the hot path: pages of this pool with one owner
- *   chunk.c       frags of one chunk, from pages of several
  *   free.c        freeing of references that are not simple
  *   block*.c      blocks, whose frags may have any size, and their owners
  *   frag.c        frag caches, which cut them
@@ -71,10 +70,6 @@ void mri_cache_give_back(struct mr_cache *cache);
  */
 uint32_t mri_frag_caches_detach(struct mr_cache *cache);
 
-/* Single-chunk frags from pages with several. lib/pool/chunk.c */
-uint32_t mri_chunk_alloc(struct mr_cache *cache, uint64_t *addrs, uint32_t n);
-/* Close the page being cut, as if the rest of it had been cut and freed. */
-void mri_chunk_close(struct mr_cache *cache);
 
 /*
  * Free n references, at least one of which is not simply a page of this pool

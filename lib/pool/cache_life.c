@@ -127,7 +127,6 @@ void mr_cache_destroy(struct mr_cache *cache)
 		       "a cache of %s was destroyed before its %u frag caches, "
 		       "whose allocations will fail",
 		       pool->name, n_frags);
-	mri_chunk_close(cache);
 	mr_cache_flush(cache);
 
 	pthread_mutex_lock(&pool->lock);

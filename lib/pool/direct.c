@@ -80,43 +80,23 @@ void mri_pool_put_pages(struct mr_pool *pool, const uint32_t *pages, uint32_t n)
 }
 
 uint32_t mr_pool_frag_alloc_bulk(struct mr_pool *pool, uint64_t *addrs,
-				 uint32_t n, uint32_t n_bytes)
+				 uint32_t n)
 {
 	uint32_t pages[MR_MAGAZINE_PAGES];
-	uint32_t n_per_page, n_done = 0;
+	uint32_t n_done = 0;
 
-	if (n_bytes != pool->page_bytes && n_bytes != pool->chunk_bytes)
-		return 0;
-	n_per_page = pool->page_bytes / n_bytes;
 	while (n_done < n) {
 		const uint32_t n_want =
-			mri_min_u32(MR_MAGAZINE_PAGES,
-				    (n - n_done + n_per_page - 1) / n_per_page);
+			mri_min_u32(MR_MAGAZINE_PAGES, n - n_done);
 		const uint32_t n_got = take_pages(pool, pages, n_want,
 						  __builtin_return_address(0));
 
-		for (uint32_t p = 0; p < n_got; p++) {
-			const uint64_t addr =
-				pool->addr +
-				((uint64_t)pages[p] << pool->page_shift);
-			/* Fewer than a page holds: the rest is never cut. */
-			const uint32_t n_cut =
-				mri_min_u32(n - n_done, n_per_page);
-
-			if (n_per_page > 1)
-				__atomic_store_n(&pool->live[pages[p]],
-						 (uint8_t)n_cut,
-						 __ATOMIC_RELAXED);
-			for (uint32_t i = 0; i < n_cut; i++)
-				addrs[n_done++] = addr + (uint64_t)i * n_bytes;
-			if (pool->safety != NULL && n_per_page > 1)
-				mri_checked_chunks_out(pool, addr, n_cut);
-		}
+		for (uint32_t i = 0; i < n_got; i++)
+			addrs[n_done++] = mri_page_addr(pool, pages[i]);
 		if (n_got < n_want)
 			break;
 	}
-	mri_counter_add_shared(&pool->counters.alloc_empty,
-			       (n - n_done + n_per_page - 1) / n_per_page);
+	mri_counter_add_shared(&pool->counters.alloc_empty, n - n_done);
 	return n_done;
 }
 
@@ -126,5 +106,5 @@ uint64_t mr_pool_n_direct(const struct mr_pool *pool)
 
 	if (!mri_stack_is_empty(&pool->depot.filled))
 		n_pages += mri_magazine_pages(pool);
-	return n_pages << (pool->page_shift - pool->chunk_shift);
+	return n_pages;
 }

@@ -42,7 +42,6 @@ int mr_frag_cache_create(struct mr_cache *cache,
 	frags->cache = cache;
 	frags->last = MRI_FRAG_NONE;
 	frags->generation = 1; /* no zeroed struct mr_frag matches it */
-	frags->chunk_bytes = pool->chunk_bytes;
 	frags->page_bytes = pool->page_bytes;
 	pthread_mutex_lock(&pool->grow_lock);
 	pthread_mutex_lock(&pool->lock); /* statistics read the list */
@@ -180,17 +179,20 @@ refill(struct mr_frag_cache *frags, uint32_t n_bytes, const void *site)
 	return 0;
 }
 
-/* Where n_bytes could begin. Chunks are pages or parts of them, so aligned. */
+/*
+ * Where n_bytes could begin. What fits into a page crosses no edge of one, so
+ * that any device can send it.
+ */
 static inline uint32_t place_of(const struct mr_frag_cache *frags,
 				uint32_t offset, uint32_t n_bytes,
 				uint32_t align_mask)
 {
-	const uint32_t chunk_mask = frags->chunk_bytes - 1;
+	const uint32_t page_mask = frags->page_bytes - 1;
 	const uint32_t at = (offset + align_mask) & ~align_mask;
 
-	if ((at & chunk_mask) + n_bytes > frags->chunk_bytes &&
-	    n_bytes <= frags->chunk_bytes)
-		return (at + chunk_mask) & ~chunk_mask;
+	if ((at & page_mask) + n_bytes > frags->page_bytes &&
+	    n_bytes <= frags->page_bytes)
+		return (at + page_mask) & ~page_mask;
 	return at;
 }
 
@@ -231,7 +233,7 @@ int mr_frag_cache_alloc(struct mr_frag_cache *frags, uint32_t n_bytes,
 
 		if (err < 0)
 			return err;
-		at = 0; /* aligned for everything, and the start of a chunk */
+		at = 0; /* aligned for everything, and the start of a page */
 	}
 	cut(frags, at, n_bytes);
 	*ret_addr = frags->begin + at;

@@ -9,7 +9,7 @@
 static bool is_exclusive(const struct mr_pool *pool, uint64_t addr)
 {
 	const uint8_t owners = __atomic_load_n(
-		&pool->owners[mri_owner_place(pool, addr)], __ATOMIC_ACQUIRE);
+		&pool->owners[mri_page_of(pool, addr)], __ATOMIC_ACQUIRE);
 
 	return owners == MRI_OWNER_BLOCK ?
 		       mri_block_is_exclusive(mri_block_of(pool, addr)) :
@@ -17,9 +17,8 @@ static bool is_exclusive(const struct mr_pool *pool, uint64_t addr)
 }
 
 /*
- * The size of the buffer that contains an address: a whole page, a chunk of
- * one, or a block. What surrounds it belongs to other frames. 0 if only its
- * first owner knows: a frag of any size.
+ * The size of the buffer that contains an address: a page, or a block that was
+ * allocated whole. 0 if only its first owner knows: a frag of a block.
  */
 static uint32_t buffer_bytes_at(const struct mr_pool *pool, uint64_t addr)
 {
@@ -28,11 +27,7 @@ static uint32_t buffer_bytes_at(const struct mr_pool *pool, uint64_t addr)
 
 		return block->is_whole ? pool->page_bytes << block->order : 0;
 	}
-	if (pool->live == NULL ||
-	    __atomic_load_n(&pool->live[mri_page_of(pool, addr)],
-			    __ATOMIC_RELAXED) == 0)
-		return pool->page_bytes;
-	return pool->chunk_bytes;
+	return pool->page_bytes;
 }
 
 /* Buffers are aligned to their size in the pool. */
@@ -112,7 +107,7 @@ int mr_frame_trim(struct mr_frame *frame, uint32_t n_bytes)
 /* Add an owner, unless the count is at its limit. */
 static bool add_owner(struct mr_pool *pool, uint64_t addr)
 {
-	uint8_t *owners = &pool->owners[mri_owner_place(pool, addr)];
+	uint8_t *owners = &pool->owners[mri_page_of(pool, addr)];
 	uint8_t seen = __atomic_load_n(owners, __ATOMIC_RELAXED);
 
 	if (seen == MRI_OWNER_BLOCK)
@@ -183,10 +178,7 @@ static struct place place_of_copy(const struct mr_pool *pool,
 	if (frame->len > place.n_buffer - place.at)
 		return (struct place){ 0 };
 	if (is_frag && frame->len <= pool->page_bytes) {
-		place.n_buffer =
-			frame->len + pool->headroom_bytes > pool->chunk_bytes ?
-				pool->page_bytes :
-				pool->chunk_bytes;
+		place.n_buffer = pool->page_bytes;
 		place.at = mri_min_u32(pool->headroom_bytes,
 				       place.n_buffer - frame->len);
 	}

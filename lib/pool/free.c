@@ -4,7 +4,7 @@
  * one owner; through a cache, or without one while ports open and close.
  *
  *     owner:   this pool | another pool of the region | none: counted
- *     last of: a block | a page | the chunks that a page was cut into
+ *     last of: a block | a page
  *     goes to: magazines of the cache | an open magazine, for another pool |
  *              without a cache: the page allocator
  */
@@ -128,61 +128,17 @@ static void put_one(struct giver *g, uint64_t addr)
 	}
 }
 
-/* Whether an address is in a page of this pool that was cut into chunks. */
-static inline bool is_cut(const struct mr_pool *pool, uint64_t addr)
-{
-	return mri_pool_has(pool, addr) &&
-	       __atomic_load_n(&pool->live[mri_page_of(pool, addr)],
-			       __ATOMIC_RELAXED) != 0;
-}
-
-/*
- * Chunks of one page are often adjacent in a burst: update live[] once for all
- * of them. Returns how many there were.
- */
-static uint32_t put_chunks(struct giver *g, const char *addrs, uint32_t n,
-			   size_t stride)
-{
-	const struct mr_pool *pool = g->pool;
-	uint64_t offset = mri_addr_at(addrs, 0, stride) - pool->addr;
-	const uint32_t page = (uint32_t)(offset >> pool->page_shift);
-	uint32_t i = 0, n_last = 0;
-
-	do {
-		n_last += mri_owner_put(
-			&pool->owners[offset >> pool->chunk_shift]);
-		if (++i == n)
-			break;
-		offset = mri_addr_at(addrs, i, stride) - pool->addr;
-	} while (offset >> pool->page_shift == page);
-	if (n_last < i)
-		mri_count(g->cache, g->pool, COUNTER(recycle_released_refcnt),
-			  i - n_last);
-	if (n_last > 0 && mri_live_put(&pool->live[page], n_last))
-		add(g, &g->own, page);
-	return i;
-}
-
 static inline void put_all(struct giver *g, const char *addrs, uint32_t n,
 			   size_t stride)
 {
-	const bool has_cuts = g->pool->live != NULL && g->pool->safety == NULL;
-	uint32_t i = 0;
-
 	batch_begin(&g->own, g->pool);
 	batch_begin(&g->other, NULL);
-	while (i < n) {
-		const char *at = addrs + i * stride;
-		const uint64_t addr = mri_addr_at(at, 0, stride);
+	for (uint32_t i = 0; i < n; i++) {
+		const uint64_t addr = mri_addr_at(addrs, i, stride);
 
-		if (has_cuts && is_cut(g->pool, addr)) {
-			i += put_chunks(g, at, n - i, stride);
-			continue;
-		}
 		if (!put_simple(g, &g->own, addr) &&
 		    !put_simple(g, &g->other, addr))
 			put_one(g, addr);
-		i++;
 	}
 	if (g->own.n > 0)
 		send(g, &g->own);

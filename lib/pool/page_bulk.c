@@ -153,7 +153,7 @@ uint32_t mr_page_alloc_bulk(struct mr_pool *pool, uint32_t order,
 	return alloc_many(pool, order, addrs, n, __builtin_return_address(0));
 }
 
-/* Not of this pool; inside a block; or a page that was cut. */
+/* Not of this pool, or not the start of a block. */
 static bool is_no_block(const struct mr_pool *pool, uint32_t order,
 			uint64_t addr)
 {
@@ -162,9 +162,7 @@ static bool is_no_block(const struct mr_pool *pool, uint32_t order,
 
 	return page >= mri_pool_population(pool) ||
 	       (offset & ((UINT64_C(1) << (pool->page_shift + order)) - 1)) !=
-		       0 ||
-	       (pool->live != NULL &&
-		__atomic_load_n(&pool->live[page], __ATOMIC_RELAXED) != 0);
+		       0;
 }
 
 static void put_block(struct mr_pool *pool, struct mri_page_free_run *run,
@@ -172,8 +170,7 @@ static void put_block(struct mr_pool *pool, struct mri_page_free_run *run,
 {
 	struct mri_page_alloc *pa = &pool->page_alloc;
 	const uint32_t page = mri_page_of(pool, addr);
-	const uint32_t n_chunks_shift = pool->page_shift - pool->chunk_shift;
-	bool is_shared, is_block;
+	bool is_block;
 
 	if (is_no_block(pool, order, addr)) {
 		pa->counters.free_invalid++;
@@ -188,26 +185,21 @@ static void put_block(struct mr_pool *pool, struct mri_page_free_run *run,
 				mri_page_refuse(pa, run, order, page);
 			return;
 		}
-	} else if (__atomic_load_n(
-			   &pool->owners[(size_t)page << n_chunks_shift],
-			   __ATOMIC_ACQUIRE) != 0 &&
-		   !mri_frag_put(pool, addr, &is_shared)) {
-		pa->counters.direct_shared += is_shared;
+	} else if (!mri_page_put(pool, addr)) {
+		pa->counters.direct_shared++;
 		return;
 	}
 	mri_page_back(pa, run, order, page);
 }
 
-/* A page not cut or part of a block, with one owner. */
+/* A page with one owner, not part of a block. */
 static inline bool is_simple(const struct mr_pool *pool, uint64_t addr)
 {
 	const uint64_t page = (addr - pool->addr) >> pool->page_shift;
 
 	if (pool->safety != NULL || is_no_block(pool, 0, addr))
 		return false;
-	return __atomic_load_n(&pool->owners[page << (pool->page_shift -
-						      pool->chunk_shift)],
-			       __ATOMIC_ACQUIRE) == 0;
+	return __atomic_load_n(&pool->owners[page], __ATOMIC_ACQUIRE) == 0;
 }
 
 /* Whether the group of an address is that of the previous one. */
@@ -220,8 +212,7 @@ static inline bool is_beside(const struct mr_pool *pool,
 
 /*
  * Simple pages of the same group as the previous one: the common case in a
- * burst, of a pool whose pages are not cut. Returns how many of the first n
- * were.
+ * burst. Returns how many of the first n were.
  */
 static inline uint32_t put_beside(const struct mr_pool *pool,
 				  struct mri_page_free_run *run,
@@ -315,7 +306,6 @@ __attribute__((noinline)) static void free_many(struct mr_pool *pool,
 						uint32_t n, const void *site)
 {
 	struct mri_page_free_run run = { .group = UINT32_MAX };
-	const bool is_whole = order == 0 && pool->live == NULL;
 
 	if (n == 0)
 		return;
@@ -329,7 +319,7 @@ __attribute__((noinline)) static void free_many(struct mr_pool *pool,
 		pool->page_alloc.counters.free_invalid += n;
 	else
 		for (uint32_t i = 0; i < n; i++) {
-			if (is_whole && is_beside(pool, &run, addrs[i]))
+			if (order == 0 && is_beside(pool, &run, addrs[i]))
 				i += put_beside(pool, &run, addrs + i, n - i);
 			if (i == n)
 				break;

@@ -11,7 +11,6 @@
 enum {
 	DEFAULT_PAGES = 8192,
 	ELASTIC_PAGES = 1 << 20, /* 170 queues with rings of 2048 */
-	DEFAULT_PAGE_BYTES = 4096,
 	DEFAULT_HEADROOM_BYTES = 128,
 	DEFAULT_MAX_CACHES = 64,
 	MIN_DATA_BYTES = 64,
@@ -26,9 +25,7 @@ static void set_defaults(const struct mr_pool_config *asked,
 	if (c->n_pages == 0)
 		c->n_pages = DEFAULT_PAGES;
 	if (c->page_bytes == 0)
-		c->page_bytes = DEFAULT_PAGE_BYTES;
-	if (c->chunk_bytes == 0)
-		c->chunk_bytes = mri_min_u32(c->page_bytes, 4096);
+		c->page_bytes = MRI_POOL_PAGE_BYTES;
 	if (c->headroom_bytes == 0)
 		c->headroom_bytes = DEFAULT_HEADROOM_BYTES;
 	if (c->magazine_pages == 0)
@@ -51,12 +48,6 @@ static int check_sizes(const struct mr_pool_config *c,
 			       "pages of %u bytes: must be a power of two, "
 			       "2048 to 32768",
 			       c->page_bytes);
-	if ((c->chunk_bytes != 2048 && c->chunk_bytes != 4096) ||
-	    c->chunk_bytes > c->page_bytes)
-		return mr_fail(reterr_reason, -EINVAL,
-			       "chunks of %u bytes: must be 2048 or 4096, and "
-			       "at most a page of %u",
-			       c->chunk_bytes, c->page_bytes);
 	if (c->n_pages > MRI_POOL_MAX_PAGES ||
 	    c->max_pages > MRI_POOL_MAX_PAGES)
 		return mr_fail(reterr_reason, -EINVAL,
@@ -69,15 +60,15 @@ static int check_sizes(const struct mr_pool_config *c,
 			       "mr_pool_config.max_pages: %u is less than its "
 			       "%u pages",
 			       c->max_pages, c->n_pages);
-	if (c->headroom_bytes > c->chunk_bytes ||
-	    c->tailroom_bytes > c->chunk_bytes ||
+	if (c->headroom_bytes > c->page_bytes ||
+	    c->tailroom_bytes > c->page_bytes ||
 	    c->headroom_bytes + c->tailroom_bytes + MIN_DATA_BYTES >
-		    c->chunk_bytes)
+		    c->page_bytes)
 		return mr_fail(reterr_reason, -EINVAL,
 			       "headroom of %u and tailroom of %u bytes leave "
-			       "less than %d of a chunk of %u",
+			       "less than %d of a page of %u",
 			       c->headroom_bytes, c->tailroom_bytes,
-			       MIN_DATA_BYTES, c->chunk_bytes);
+			       MIN_DATA_BYTES, c->page_bytes);
 	return 0;
 }
 
@@ -113,7 +104,6 @@ static int check_config(const struct mr_pool_config *c,
 static void free_tables(struct mr_pool *pool)
 {
 	mri_table_free(pool->owners);
-	mri_table_free(pool->live);
 	mri_depot_fini(&pool->depot);
 	mri_blocks_fini(&pool->blocks);
 }
@@ -137,20 +127,15 @@ uint32_t mri_pool_n_magazines(const struct mr_pool *pool, uint32_t n_pages)
 
 static int alloc_tables(struct mr_pool *pool, const struct mr_pool_config *c)
 {
-	const uint32_t shift = pool->page_shift - pool->chunk_shift;
 	const uint32_t max_magazines = count_magazines(
 		pool->n_pages, c->magazine_pages, c->max_caches);
 	const uint32_t n_magazines = count_magazines(
 		c->max_pages, c->magazine_pages, c->max_caches);
 
-	pool->owners = mri_table_alloc((size_t)pool->n_pages << shift,
-				       (size_t)c->max_pages << shift);
-	if (shift > 0)
-		pool->live = mri_table_alloc(pool->n_pages, c->max_pages);
+	pool->owners = mri_table_alloc(pool->n_pages, c->max_pages);
 	if (pool->owners == NULL ||
 	    mri_depot_init(&pool->depot, max_magazines, n_magazines,
 			   c->magazine_pages) < 0 ||
-	    (shift > 0 && pool->live == NULL) ||
 	    mri_blocks_init(&pool->blocks, pool->n_pages,
 			    pool->page_shift) < 0 ||
 	    mri_page_alloc_init(&pool->page_alloc, pool->n_pages, c->max_pages,
@@ -221,8 +206,6 @@ static void take_config(struct mr_pool *pool,
 	pool->page_bytes = c->page_bytes;
 	pool->vector_bytes = mri_vector_bytes();
 	pool->page_shift = (uint32_t)__builtin_ctz(c->page_bytes);
-	pool->chunk_bytes = c->chunk_bytes;
-	pool->chunk_shift = (uint32_t)__builtin_ctz(c->chunk_bytes);
 	pool->headroom_bytes = c->headroom_bytes;
 	pool->tailroom_bytes = c->tailroom_bytes;
 	pool->max_caches = c->max_caches;
@@ -397,8 +380,7 @@ uint64_t mri_pool_with_caches(uint64_t n_others, uint32_t n_caches,
 			c.magazine_pages =
 				mri_magazine_default(n, asked->max_caches);
 		n = n_others + (uint64_t)n_caches *
-				       (mr_cache_max_pages(c.magazine_pages) -
-					(c.page_bytes == c.chunk_bytes));
+				       mr_cache_max_pages(c.magazine_pages);
 	}
 	return n;
 }
@@ -409,7 +391,6 @@ static uint64_t enough_pages(const struct mr_pool *pool, uint64_t n_wanted,
 {
 	const struct mr_pool_config asked = {
 		.page_bytes = pool->page_bytes,
-		.chunk_bytes = pool->chunk_bytes,
 		.max_caches = pool->asked_caches,
 		.magazine_pages = pool->has_default_magazines ?
 					  0 :

@@ -4,12 +4,9 @@
  *
  * Pages are numbered from 0. Side metadata is dense and never in the page:
  *
- *   owners[]  one byte per chunk: how many owners its frag has besides the
- *             first, so 0 for nearly all, and then never written: the lines
- *             stay shared between all cores.
- *   live[]    one byte per page, only where a page holds several chunks: frags
- *             of the page that are not free yet; 0: allocated as one piece,
- *             and then owners[] of its first chunk counts.
+ *   owners[]  one byte per page: how many owners it has besides the first,
+ *             so 0 for nearly all, and then never written: the lines stay
+ *             shared between all cores.
  */
 #ifndef POOL_POOL_H
 #define POOL_POOL_H
@@ -29,6 +26,8 @@
 #include "pool/pages/page_alloc.h"
 
 #define MRI_POOL_MAX_PAGES (1u << 28)
+
+enum { MRI_POOL_PAGE_BYTES = 4096 }; /* by default */
 
 /*
  * In owners[]: owners are counted for a block that the page is part of; and the
@@ -83,10 +82,6 @@ struct mr_cache {
 	struct mri_pool_counters counters; /* without n_alloc and n_free */
 	uint64_t n_fetched; /* pages that it got from the pool, less those that
 			     * it gave back to it; modulo 2^64 */
-	/* The page that frags are being cut from, where a page holds several.
-	 */
-	uint64_t open_addr;    /* of its next frag */
-	uint32_t n_open_left;  /* frags left in it; 0: none is open */
 	struct mr_cache *next; /* in pool->caches, under its lock */
 	struct mri_block_run run;
 	struct mr_frag_cache *frags; /* those of this cache; pool's lock */
@@ -127,7 +122,6 @@ struct mr_pool {
 	 */
 	uint32_t n_pages;
 	uint32_t page_bytes, page_shift;
-	uint32_t chunk_bytes, chunk_shift;
 	uint32_t headroom_bytes, tailroom_bytes;
 	uint32_t max_caches;
 	uint32_t asked_caches; /* of the configuration; 0: by the CPUs */
@@ -138,7 +132,6 @@ struct mr_pool {
 	uint64_t granule_bytes;    /* of its segments */
 	bool is_reserved;          /* a range of addresses in the region */
 	uint8_t *owners;
-	uint8_t *live; /* NULL where a page is one chunk */
 	int place;     /* among its region's tenants */
 	struct mri_safety *safety; /* NULL: MR_SAFETY_COUNTS */
 	char name[32];
@@ -243,7 +236,7 @@ static inline uint32_t mri_pool_population(const struct mr_pool *pool)
 /* Whether a returning page needs only a place in a magazine. */
 static inline bool mri_pool_is_simple(const struct mr_pool *pool)
 {
-	return pool->live == NULL && pool->safety == NULL;
+	return pool->safety == NULL;
 }
 
 /*
@@ -316,15 +309,12 @@ struct mri_pool_places {
 int mri_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats,
 		   struct mri_pool_places *ret_places);
 
-/*
- * Pages that a cache may hold: in two magazines, as the one that it cuts, and
- * in n_open open magazines.
- */
+/* Pages that a cache may hold: in two magazines, and in n_open open ones. */
 static inline uint32_t mri_cache_bound(const struct mr_pool *pool,
 				       uint32_t n_open)
 {
-	return mr_cache_max_pages(mri_magazine_pages(pool)) -
-	       (pool->live == NULL) + n_open * mri_magazine_pages(pool);
+	return mr_cache_max_pages(mri_magazine_pages(pool)) +
+	       n_open * mri_magazine_pages(pool);
 }
 
 /* Those of its own pool alone. */
@@ -351,19 +341,6 @@ int mri_pool_check_room(struct mr_pool *pool, const char *who, uint64_t n_pages,
 int mri_pool_commit(struct mr_pool *pool, const char *who, uint64_t n_pages,
 		    uint32_t n_workers, struct mr_reason *reterr_reason);
 void mri_pool_uncommit(struct mr_pool *pool, uint64_t n_pages);
-
-/* The place in owners[] that counts for an address of the pool. */
-static inline uint32_t mri_owner_place(const struct mr_pool *pool,
-				       uint64_t addr)
-{
-	const uint64_t offset = addr - pool->addr;
-	const uint32_t page = (uint32_t)(offset >> pool->page_shift);
-
-	if (pool->live != NULL &&
-	    __atomic_load_n(&pool->live[page], __ATOMIC_RELAXED) == 0)
-		return page << (pool->page_shift - pool->chunk_shift);
-	return (uint32_t)(offset >> pool->chunk_shift);
-}
 
 static inline bool mri_pool_has(const struct mr_pool *pool, uint64_t addr)
 {
@@ -402,7 +379,7 @@ static inline bool mri_pool_uses_owners(const struct mr_pool *pool)
 /* Whether a block counts the owners of addr. The caller owns some of it. */
 static inline bool mri_is_block(const struct mr_pool *pool, uint64_t addr)
 {
-	return __atomic_load_n(&pool->owners[mri_owner_place(pool, addr)],
+	return __atomic_load_n(&pool->owners[mri_page_of(pool, addr)],
 			       __ATOMIC_ACQUIRE) == MRI_OWNER_BLOCK;
 }
 
@@ -430,7 +407,7 @@ static inline uint64_t mri_page_addr(const struct mr_pool *pool, uint32_t page)
 	return pool->addr + ((uint64_t)page << pool->page_shift);
 }
 
-/* Give one owner's reference on a frag back. True: it was the last one. */
+/* Give one owner's reference on a page back. True: it was the last one. */
 static inline bool mri_owner_put(uint8_t *owners)
 {
 	/*
@@ -446,37 +423,10 @@ static inline bool mri_owner_put(uint8_t *owners)
 	return true;
 }
 
-/*
- * Give n frags of a page back, which had no owner left. True: they were the
- * last ones, and the page is the caller's to recycle.
- */
-static inline bool mri_live_put(uint8_t *live, uint32_t n)
+/* The same of the page that has addr, which is then the caller's to recycle. */
+static inline bool mri_page_put(struct mr_pool *pool, uint64_t addr)
 {
-	/* Nobody else has one: no atomic. Pairs with the release below. */
-	if (__atomic_load_n(live, __ATOMIC_ACQUIRE) == n) {
-		__atomic_store_n(live, 0, __ATOMIC_RELAXED);
-		return true;
-	}
-	return __atomic_fetch_sub(live, (uint8_t)n, __ATOMIC_ACQ_REL) == n;
-}
-
-/*
- * Give one owner's reference on the frag at addr back. True: it was the last
- * one on its page, and the page is the caller's to recycle. ret_is_shared: it
- * has other owners.
- */
-static inline bool mri_frag_put(struct mr_pool *pool, uint64_t addr,
-				bool *ret_is_shared)
-{
-	const uint32_t page = mri_page_of(pool, addr);
-
-	*ret_is_shared =
-		!mri_owner_put(&pool->owners[mri_owner_place(pool, addr)]);
-	if (*ret_is_shared)
-		return false;
-	return pool->live == NULL ||
-	       __atomic_load_n(&pool->live[page], __ATOMIC_RELAXED) == 0 ||
-	       mri_live_put(&pool->live[page], 1);
+	return mri_owner_put(&pool->owners[mri_page_of(pool, addr)]);
 }
 
 /* The pool of the region that has addr, or NULL. No lock. */

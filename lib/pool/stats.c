@@ -32,25 +32,6 @@ uint32_t mri_cache_sums(const struct mr_cache *cache,
 	return n_here;
 }
 
-/*
- * The page that a cache cuts frags from counts as taken out. If all frags that
- * were cut are back, it is as good as free.
- */
-static uint32_t n_idle_open_pages(const struct mr_cache *cache)
-{
-	const struct mr_pool *pool = cache->pool;
-	const uint32_t n_left =
-		__atomic_load_n(&cache->n_open_left, __ATOMIC_RELAXED);
-	const uint64_t addr =
-		__atomic_load_n(&cache->open_addr, __ATOMIC_RELAXED);
-
-	/* The two may be of different moments, so addr may be past the end. */
-	if (n_left == 0 || !mri_pool_has(pool, addr))
-		return 0;
-	return __atomic_load_n(&pool->live[mri_page_of(pool, addr)],
-			       __ATOMIC_RELAXED) == n_left;
-}
-
 uint64_t mri_pool_n_held(const struct mr_pool *pool)
 {
 	const uint32_t n_magazines = mri_depot_n(&pool->depot);
@@ -159,11 +140,9 @@ int mri_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats,
 	struct mr_pool *p = (struct mr_pool *)pool; /* for its locks */
 	struct mri_pool_counters c = { 0 };
 	struct mr_pool_stats s = { .page_bytes = pool->page_bytes,
-				   .chunk_bytes = pool->chunk_bytes,
 				   .headroom_bytes = pool->headroom_bytes,
 				   .max_caches = pool->max_caches,
 				   .magazine_pages = mri_magazine_pages(pool) };
-	uint64_t n_idle_open = 0;
 	uint64_t n_out, n_back;
 	struct mri_block_sums blocks;
 
@@ -171,12 +150,9 @@ int mri_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats,
 	pthread_mutex_lock(&p->lock);
 	add_counters(&c, &pool->counters);
 	for (struct mr_cache *cache = pool->caches; cache != NULL;
-	     cache = cache->next) {
+	     cache = cache->next)
 		s.n_cached += mri_cache_sums(cache, &c);
-		n_idle_open += n_idle_open_pages(cache);
-	}
 	mri_block_sums(pool, &blocks);
-	n_idle_open += blocks.n_idle;
 	s.n_committed = pool->n_committed;
 	s.n_caches = pool->n_caches;
 	pthread_mutex_unlock(&p->lock);
@@ -189,11 +165,11 @@ int mri_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats,
 		.n_quarantine = mri_safety_n_held(pool),
 	};
 	s.n_free += ret_places->n_quarantine;
-	s.n_cached += n_idle_open + blocks.n_fetched;
+	s.n_cached += blocks.n_idle + blocks.n_fetched;
 	s.n_depot = mri_distance(c.n_from_depot, c.n_to_depot);
 	s.n_free += s.n_cached + s.n_depot + s.n_open;
 	n_out = c.n_alloc + c.n_direct_alloc + c.n_block_alloc;
-	n_back = c.n_free + c.n_direct_free + c.n_block_free + n_idle_open +
+	n_back = c.n_free + c.n_direct_free + c.n_block_free + blocks.n_idle +
 		 s.n_open;
 	s.n_in_flight = mri_distance(n_back, n_out);
 	s.free_over = c.free_over + mri_distance(n_out, n_back);

@@ -134,7 +134,7 @@ static void gather(void *base, const struct mr_frame *frames, uint32_t at,
 /* Of a page, for a frame. */
 static uint32_t room_of(const struct mr_port *port)
 {
-	return port->chunk_bytes - port->headroom_bytes - port->tailroom_bytes;
+	return port->page_bytes - port->headroom_bytes - port->tailroom_bytes;
 }
 
 /* ---- a frame that is held ---- */
@@ -249,7 +249,7 @@ static int64_t append(struct mr_txq *txq, struct mr_cache *cache,
 	*ret_drop = -1;
 	if (pieces->n + n > PIECES)
 		return -1;
-	n_got = mr_frag_alloc_bulk(cache, addrs, n, port->chunk_bytes);
+	n_got = mr_frag_alloc_bulk(cache, addrs, n, port->page_bytes);
 	if (n_got < n) {
 		mr_frag_free_bulk(cache, addrs, n_got);
 		*ret_drop = MR_TX_DROP_NO_BUFFER;
@@ -412,7 +412,7 @@ static bool copy_apart(const struct mr_port *port, struct mr_cache *cache,
 
 	if (frame->flags & MR_FRAME_MORE ||
 	    frame->len > room_of(port) - MR_VLAN_BYTES ||
-	    mr_frag_alloc_bulk(cache, &addr, 1, port->chunk_bytes) == 0)
+	    mr_frag_alloc_bulk(cache, &addr, 1, port->page_bytes) == 0)
 		return false;
 	frame->addr = addr + port->headroom_bytes;
 	to = mr_frame_data(port->base, frame);

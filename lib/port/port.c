@@ -117,6 +117,8 @@ int mr_pool_size_for(struct mr_ctx *ctx, const char *const *specs,
 		return mr_fail(reterr_reason, -EINVAL,
 			       "%u workers and %u caches: at most %d",
 			       n_workers, n_caches, MAX_WORKERS);
+	if (c.page_bytes == 0)
+		c.page_bytes = MRI_POOL_PAGE_BYTES;
 	err = sum_pages(ctx, specs, n_specs, n_workers, c.page_bytes, &n_pages,
 			reterr_reason);
 	if (err < 0)
@@ -173,7 +175,6 @@ void mri_port_fill_head(struct mr_port *port, struct mr_ctx *ctx,
 	port->region = mr_pool_region(config->pool);
 	port->base = mr_region_base(port->region);
 	port->page_bytes = config->pool->page_bytes;
-	port->chunk_bytes = config->pool->chunk_bytes;
 	port->headroom_bytes = config->pool->headroom_bytes;
 	port->tailroom_bytes = config->pool->tailroom_bytes;
 	port->n_workers = config->n_workers != 0 ? config->n_workers : 1;

@@ -50,7 +50,7 @@ static void wait_for_link(struct harness *harness)
 static void setup_nic(struct harness *harness)
 {
 	far_socket_open(harness, getenv("MR_NIC_FAR"));
-	/* igb uses 1 KiB of such a chunk: there, the port chooses its mode. */
+	/* igb uses 1 KiB of such a page: there, the port chooses its mode. */
 	snprintf(harness->spec, sizeof(harness->spec),
 		 "xdp:%s,ring=%u,promisc,%s", getenv("MR_NIC"),
 		 harness->wish.ring_entries,
@@ -72,6 +72,7 @@ const struct fixture fixture_nic = {
 	.min_frame_bytes = 60, /* Ethernet's 64 without FCS: NICs pad to it */
 	.max_frame_bytes = 1514,
 	.max_sg_frame_bytes = 1514,
+	.max_page_bytes = 4096,
 	.n_sleeps = 2000,
 	.n_reopens = 3,
 	.bad_specs = bad_nic_specs,

@@ -102,6 +102,7 @@ const struct fixture fixture_xdp = {
 		  FIXTURE_QUEUES,
 	.max_frame_bytes = 1514,
 	.max_sg_frame_bytes = 9014,
+	.max_page_bytes = 4096,
 	.n_sleeps = 20000,
 	.n_reopens = 5,
 	.bad_specs = bad_specs,

@@ -175,7 +175,8 @@ static void send_row(struct harness *harness, struct mr_frag_cache *frags,
 
 static void send_rows(uint32_t n_segs)
 {
-	for (uint32_t page = 4096; page <= 8192; page *= 2) {
+	for (uint32_t page = 4096; page <= 8192 && page <= harness_max_page_bytes();
+	     page *= 2) {
 		const struct wish wish = { .is_sg = n_segs > 1,
 					   .page_bytes = page };
 		struct harness *harness = harness_make(&wish);

@@ -30,6 +30,13 @@ void harness_set_fixture(const struct fixture *fixture, const char *options)
 	the_options = options;
 }
 
+uint32_t harness_max_page_bytes(void)
+{
+	const uint32_t n = harness_fixture()->max_page_bytes;
+
+	return n != 0 ? n : 32768;
+}
+
 uint32_t harness_min_bytes(void)
 {
 	return the_fixture->min_frame_bytes != 0 ?

@@ -73,6 +73,7 @@ struct fixture {
 	uint32_t min_frame_bytes;    /* on the wire, padded; 0: 14 */
 	uint32_t max_frame_bytes;    /* in a port without SG; 4 KiB pages */
 	uint32_t max_sg_frame_bytes; /* in one with SG */
+	uint32_t max_page_bytes;     /* that it takes; 0: any */
 	uint32_t n_sleeps;           /* rounds of arm, sleep, wake */
 	uint32_t n_reopens;
 	uint32_t ring_entries;            /* where a test has no wish */
@@ -172,6 +173,8 @@ int harness_abandon(void **state);
 
 /* Frames have at least this length, so that nothing pads them. */
 uint32_t harness_min_bytes(void);
+/* The largest pages that the fixture's ports take. */
+uint32_t harness_max_page_bytes(void);
 
 /* The fixture under test. */
 const struct fixture *harness_fixture(void);

@@ -141,7 +141,8 @@ HARNESS_TEST(frames_arrive_intact_at_every_length)
 	const uint32_t max = harness_fixture()->max_frame_bytes;
 
 	harness_need(FIXTURE_IN, "it has no far side that sends");
-	for (uint32_t page_bytes = 4096; page_bytes <= 32768; page_bytes *= 2) {
+	for (uint32_t page_bytes = 4096; page_bytes <= harness_max_page_bytes();
+	     page_bytes *= 2) {
 		const struct wish wish = {
 			.page_bytes = page_bytes,
 			.n_pages = 6144,
@@ -166,7 +167,8 @@ HARNESS_TEST(jumbo_frames_arrive_intact)
 {
 	harness_need(FIXTURE_IN | FIXTURE_SG,
 		     "it has no frames of several entries");
-	for (uint32_t page_bytes = 4096; page_bytes <= 32768; page_bytes *= 2) {
+	for (uint32_t page_bytes = 4096; page_bytes <= harness_max_page_bytes();
+	     page_bytes *= 2) {
 		const struct wish wish = {
 			.page_bytes = page_bytes,
 			.n_pages = 6144,

@@ -60,9 +60,8 @@ static void send_at(struct harness *harness, uint32_t offset, uint32_t n_segs,
 }
 
 /*
- * Aligned and unaligned, at the page's first and last byte, at each chunk
- * boundary and across it: chunks are 2048 or 4096 bytes, whatever the page
- * size.
+ * Aligned and unaligned, at the page's first and last byte, at each multiple of
+ * 2 KiB and across it.
  */
 HARNESS_TEST(frames_leave_intact_at_every_offset)
 {
@@ -72,7 +71,7 @@ HARNESS_TEST(frames_leave_intact_at_every_offset)
 	uint32_t id = 0;
 
 	harness_need(FIXTURE_OUT, "its far side sees nothing");
-	for (uint32_t page = 4096; page <= 32768; page *= 2) {
+	for (uint32_t page = 4096; page <= harness_max_page_bytes(); page *= 2) {
 		const struct wish wish = { .page_bytes = page,
 					   .n_pages = 4096 };
 		struct harness *harness = harness_make(&wish);
@@ -104,7 +103,7 @@ HARNESS_TEST(frames_of_several_entries_leave_intact)
 
 	harness_need(FIXTURE_OUT | FIXTURE_SG,
 		     "it has no frames of several entries");
-	for (uint32_t page = 4096; page <= 32768; page *= 2) {
+	for (uint32_t page = 4096; page <= harness_max_page_bytes(); page *= 2) {
 		const struct wish wish = { .page_bytes = page,
 					   .n_pages = 4096,
 					   .is_sg = 1 };

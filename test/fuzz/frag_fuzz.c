@@ -36,7 +36,6 @@ static struct mr_pool *open_pool(struct mr_ctx *ctx, struct mr_region *region,
 		.size = sizeof(config),
 		.n_pages = 1 + n_pages % 128 * (n_pages >= 128 ? 4 : 1),
 		.page_bytes = 2048u << (shape & 15) % 5,
-		.chunk_bytes = shape & 16 ? 2048 : 0,
 		.region = region,
 	};
 	struct mr_pool *pool = NULL;

@@ -17,7 +17,7 @@ const struct fuzz_seed fuzz_seeds[] = {
 	SEED("\x01\x30\x00\x00\x01\x00\x40\x01\x02\x00\x01\x01\x30\x00"
 	     "\x06\x00\x20\x05\x10\x06\x10\x07\x10\x00\x0b\x00\x08\x13"
 	     "\x00\x01\x02\x03\x04\x05\x06\x07\x0d\x00\x03\x01\x0c\x00"),
-	/* Pages of 8 KiB in chunks; a pool that grows; blocks. */
+	/* Pages of 8 KiB; a pool that grows; blocks. */
 	SEED("\x92\x20\x01\x00\x02\x01\x3f\x01\x04\x00\x02\x00\x05\x00"
 	     "\x05\x01\x01\x01\x0e\x00\x03\x09\x00\x01\x10\x01\x0e\x01\x04"),
 	/* Checked pools, and what is wrong. */
@@ -37,7 +37,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 	setenv("CMOCKA_TEST_ABORT", "1", 1);
 	config.n_pages = 1 + data[1] * 2u;
 	config.page_bytes = 2048u << (data[0] & 15) % 5;
-	config.chunk_bytes = data[0] & 16 ? 2048 : 0;
 	config.safety = (enum mr_safety)((data[0] >> 5 & 3) % 3);
 	if (data[0] & 128) {
 		config.max_pages = config.n_pages + 512;

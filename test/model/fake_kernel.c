@@ -197,7 +197,7 @@ static void make_queues(struct fake_config config)
 	make_ring(&txq->comp, FAKE_RING, sizeof(uint64_t));
 	rxq->port = txq->port = fake.port;
 	rxq->chunk_shift = txq->chunk_shift =
-		(uint32_t)__builtin_ctz(fake.port->base.chunk_bytes);
+		(uint32_t)__builtin_ctz(fake.port->base.page_bytes);
 	rxq->n_bufs = FAKE_RING;
 	rxq->base.n_min = config.max_segs > 1 ? MR_MAX_SEGS : 1;
 	rxq->base.burst = mri_xdp_rx_burst;
@@ -205,7 +205,7 @@ static void make_queues(struct fake_config config)
 	rxq->posted = test_calloc(4096 * 64, 1);
 	txq->base.burst = mri_xdp_tx_burst;
 	txq->base.queue.port = &fake.port->base;
-	txq->chunk_mask = fake.port->base.chunk_bytes - 1;
+	txq->chunk_mask = fake.port->base.page_bytes - 1;
 	txq->max_segs = config.max_segs != 0 ? config.max_segs : 1;
 	txq->has_csum = config.has_csum;
 	txq->n_front_bytes = config.has_csum ? sizeof(struct xsk_tx_meta) : 0;
@@ -249,7 +249,6 @@ void fake_open(struct fake_config config)
 	base->region = fake.region;
 	base->base = mr_region_base(base->region);
 	base->page_bytes = config.page_bytes != 0 ? config.page_bytes : 4096;
-	base->chunk_bytes = base->page_bytes < 4096 ? base->page_bytes : 4096;
 	base->headroom_bytes = 128;
 	fake.info = (struct mr_port_info){ .mtu_bytes = 9000 };
 	base->info = &fake.info;
@@ -284,7 +283,7 @@ struct mr_frame fake_frame(uint32_t n_bytes, uint8_t seed)
 	uint64_t addr;
 
 	assert_int_equal(mr_frag_alloc_bulk(fake.cache, &addr, 1,
-					    fake.port->base.chunk_bytes),
+					    fake.port->base.page_bytes),
 			 1);
 	frame.addr = addr + fake.port->base.headroom_bytes;
 	for (uint32_t i = 0; i < n_bytes; i++)

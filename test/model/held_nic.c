@@ -72,7 +72,7 @@ void held_prepare(struct held_config config)
 	harness_begin(&held.harness, &nic->m,
 		      (struct mr_pool_config){
 			      .n_pages = config.n_pages,
-			      .chunk_bytes = config.chunk_bytes,
+			      .page_bytes = config.page_bytes,
 			      .tailroom_bytes = config.tailroom_bytes },
 		      NULL);
 	held.backend = *model_backend();

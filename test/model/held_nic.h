@@ -23,7 +23,7 @@ enum {
 struct held_config {
 	uint16_t device_id;  /* 0: 82576 */
 	const char *options; /* NULL: none */
-	uint32_t chunk_bytes, tailroom_bytes;
+	uint32_t page_bytes, tailroom_bytes;
 	uint32_t n_pages; /* 0: HARNESS_PAGES */
 };
 

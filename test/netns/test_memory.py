@@ -12,7 +12,7 @@ from lib.wire import TEST_TYPE, Wire, frame
 from scapy.all import IP, UDP, Ether
 
 CHUNK = 4096
-PAGE = 16384  # four chunks
+PAGE = 16384  # four of them
 
 
 def pass_from_probe(lab, star, probe, n, n_bytes, *where):
@@ -30,14 +30,23 @@ def no_tx_drop(probe):
     assert not any(invariants.drops(probe.stats(0), "tx").values())
 
 
+def with_large_pages(lab, star, options):
+    """A port, and the number of another pool whose pages it has registered."""
+    probe = Probe(lab, star.middle)
+    probe.do("region")
+    probe.do("pool", 4096)
+    large = probe.do("pool", 1024, PAGE)["pool"]
+    probe.do("open", f"p0,{options},ring=256", 0)
+    return probe, large
+
+
 def test_an_entry_across_a_chunk_edge_is_split(lab, star):
-    probe = opened(lab, star.middle, "p0,csum=off,sg=on,ring=256",
-                   pool=(4096, PAGE))
+    probe, large = with_large_pages(lab, star, "csum=off,sg=on")
     # (offset in the page, edges that 1400 bytes from there cross)
     for offset, n_edges in ((CHUNK - 700, 1), (CHUNK - 1, 1), (CHUNK, 0),
                             (2 * CHUNK - 1399, 1), (2 * CHUNK - 1400, 0)):
         before = probe.tx_events(0)["edge_split"]
-        pass_from_probe(lab, star, probe, 40, 1400, offset)
+        pass_from_probe(lab, star, probe, 40, 1400, offset, large)
         assert probe.tx_events(0)["edge_split"] == before + 40 * n_edges
     assert probe.tx_events(0)["edge_copied"] == 0
     no_tx_drop(probe)
@@ -45,13 +54,22 @@ def test_an_entry_across_a_chunk_edge_is_split(lab, star):
 
 @pytest.mark.parametrize("options", ["csum=off,sg=off", "csum=off"])
 def test_an_entry_across_a_chunk_edge_is_copied_without_sg(lab, star, options):
-    probe = opened(lab, star.middle, f"p0,{options},ring=256",
-                   pool=(4096, PAGE))
+    probe, large = with_large_pages(lab, star, options)
     assert not probe.do("info", 0)["sg"]
-    pass_from_probe(lab, star, probe, 40, 1400, CHUNK - 700)
+    pass_from_probe(lab, star, probe, 40, 1400, CHUNK - 700, large)
     assert probe.tx_events(0)["edge_copied"] == 40
     assert probe.tx_events(0)["edge_split"] == 0
     no_tx_drop(probe)
+
+
+@pytest.mark.parametrize("page_bytes", [8192, 32768])
+def test_a_pool_of_larger_pages_is_refused_by_their_size(lab, star, page_bytes):
+    probe = Probe(lab, star.middle)
+    pool = probe.do("pool", 1024, page_bytes)["pool"]
+    reason = probe.refused("open", "p0", pool)
+    assert "xdp:p0" in reason and "page_bytes" in reason
+    assert str(page_bytes) in reason and "2048 or 4096" in reason
+    assert not star.has_program("p0")
 
 
 @pytest.mark.parametrize("options", ["csum=off", "csum=auto"])

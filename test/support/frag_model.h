@@ -48,7 +48,7 @@ struct model_cut {
 
 struct model {
 	struct mr_pool *pool;
-	uint32_t page_bytes, chunk_bytes;
+	uint32_t page_bytes;
 	struct mr_cache *caches[MODEL_N];
 	/* Another pool of the region, and a cache of it. */
 	struct mr_pool *beside;
@@ -71,7 +71,6 @@ static inline void model_open(struct model *m, struct mr_pool *pool)
 	MODEL_CHECK(mr_cache_create(m->beside, &m->foreign, NULL) == 0);
 	m->pool = pool;
 	m->page_bytes = pool->page_bytes;
-	m->chunk_bytes = pool->chunk_bytes;
 	for (int i = 0; i < MODEL_N; i++) {
 		m->cuts[i].last = MR_ADDR_NONE;
 		MODEL_CHECK(mr_cache_create(pool, &m->caches[i], NULL) == 0);
@@ -121,9 +120,9 @@ static inline uint64_t model_place(const struct model *m, uint64_t end,
 {
 	uint64_t at = mri_round_up(end, align_bytes == 0 ? 1 : align_bytes);
 
-	if (n_bytes <= m->chunk_bytes &&
-	    at / m->chunk_bytes != (at + n_bytes - 1) / m->chunk_bytes)
-		at = mri_round_up(at, m->chunk_bytes);
+	if (n_bytes <= m->page_bytes &&
+	    at / m->page_bytes != (at + n_bytes - 1) / m->page_bytes)
+		at = mri_round_up(at, m->page_bytes);
 	return at;
 }
 

@@ -15,9 +15,9 @@ struct frag_fixture {
 };
 
 static inline void open_frags(struct frag_fixture *f, uint32_t n_pages,
-			      uint32_t page_bytes, uint32_t chunk_bytes)
+			      uint32_t page_bytes)
 {
-	fixture_open(&f->p, n_pages, page_bytes, chunk_bytes);
+	fixture_open(&f->p, n_pages, page_bytes);
 	f->n_over = 0;
 	assert_int_equal(mr_cache_create(f->p.pool, &f->other, NULL), 0);
 	assert_int_equal(mr_frag_cache_create(f->p.cache, &f->frags, NULL), 0);

@@ -20,7 +20,7 @@ enum {
 struct buffer {
 	uint64_t begin;
 	uint32_t n_bytes, n_refs;
-	uint32_t pool, order; /* order: of the block, 0 of pages and chunks */
+	uint32_t pool, order; /* order: of the block, 0 of pages */
 	uint8_t stamp;        /* the value of all of its bytes */
 	struct mr_frame view;
 };
@@ -28,7 +28,6 @@ struct buffer {
 /* The model of a pool, and its expected counters. */
 struct side {
 	struct mr_pool *pool;
-	bool is_cut; /* a page is several chunks */
 	bool has_quarantine;
 	uint32_t n_out; /* pages */
 	uint64_t n_invalid, n_double, n_released, n_ring, n_empty;
@@ -86,9 +85,6 @@ static inline void check(struct model *m)
 		assert_int_equal(s.recycle_released_refcnt, side->n_released);
 		if (m->n_checks % 16 == 0)
 			assert_page_lists(&side->pool->page_alloc);
-		/* A cut page counts when it returns. */
-		if (m->sides[0].is_cut)
-			continue;
 		assert_int_equal(s.recycle_ring, side->n_ring);
 		assert_int_equal(s.alloc_empty, side->n_empty);
 	}

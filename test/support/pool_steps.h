@@ -9,23 +9,16 @@
 #include "pool/cache.h"
 #include "support/pool_model.h"
 
-static inline uint32_t buffer_bytes(const struct mr_pool *pool,
-				    uint32_t n_bytes)
-{
-	return n_bytes <= pool->chunk_bytes ? pool->chunk_bytes :
-					      pool->page_bytes;
-}
-
-/* Pages, chunks and parts of them, by a cache or without one. */
+/* Pages and parts of them, by a cache or without one. */
 static inline void alloc_buffers(struct model *m)
 {
 	const uint32_t cache = below(m, N_CACHES), s = side_of(cache);
 	struct side *side = &m->sides[s];
 	const struct mr_pool *pool = side->pool;
 	const uint32_t way = below(m, 4);
-	const uint32_t sizes[] = { pool->page_bytes, pool->chunk_bytes,
-				   1 + below(m, pool->page_bytes) };
-	const uint32_t n_bytes = sizes[below(m, way == 3 ? 2 : 3)];
+	const uint32_t n_bytes = way == 3 || below(m, 3) > 0 ?
+					 pool->page_bytes :
+					 1 + below(m, pool->page_bytes);
 	const uint32_t n_max = mri_min_u32(MAX_N, MAX_LIVE - m->n_live);
 	uint32_t n_want = below(m, n_max + 1), n = 0;
 	const uint64_t n_most = n_available(m, s, way < 3 ? cache : N_CACHES);
@@ -34,7 +27,7 @@ static inline void alloc_buffers(struct model *m)
 	if (below(m, 2) == 0)
 		n_want &= ~7u;
 	if (way == 3)
-		n = mr_pool_frag_alloc_bulk(side->pool, addrs, n_want, n_bytes);
+		n = mr_pool_frag_alloc_bulk(side->pool, addrs, n_want);
 	else if (way > 0)
 		n = mr_frag_alloc_bulk(m->caches[cache], addrs, n_want,
 				       n_bytes);
@@ -45,16 +38,13 @@ static inline void alloc_buffers(struct model *m)
 			n++;
 	assert_true(n <= n_want);
 	for (uint32_t i = 0; i < n; i++) {
-		const uint64_t buffer = buffer_bytes(pool, n_bytes);
-		const uint64_t first = (addrs[i] - pool->addr) % buffer;
+		const uint64_t first = (addrs[i] - pool->addr) % pool->page_bytes;
 
-		assert_true(first % 64 == 0 && first + n_bytes <= buffer);
-		hold(m, s, addrs[i], (uint32_t)buffer, 0);
+		assert_true(first % 64 == 0 &&
+			    first + n_bytes <= pool->page_bytes);
+		hold(m, s, addrs[i], pool->page_bytes, 0);
 	}
-	if (!side->is_cut)
-		assert_int_equal(n, n_want < n_most ? n_want : n_most);
-	else if (n_want > 0 && n_most > N_CACHES) /* pages that are being cut */
-		assert_true(n > 0);
+	assert_int_equal(n, n_want < n_most ? n_want : n_most);
 	side->n_empty += way == 0 ? n < n_want : n_want - n;
 }
 
@@ -95,7 +85,7 @@ static inline void alloc_blocks(struct model *m)
 		assert_int_equal(n, 0);
 	else if (n == 0)
 		side->n_empty += (uint64_t)n_want << order;
-	if (order == 0 && n_want > 0 && !side->is_cut)
+	if (order == 0 && n_want > 0)
 		assert_int_equal(n > 0, n_most > 0);
 }
 
@@ -131,10 +121,7 @@ static inline void ask_for_nothing(struct model *m)
 
 	assert_int_equal(
 		mr_frag_alloc_bulk(m->caches[cache], addrs, 2, n_bytes), 0);
-	assert_int_equal(mr_pool_frag_alloc_bulk(pool, addrs, 2, n_bytes), 0);
-	assert_int_equal(
-		mr_pool_frag_alloc_bulk(pool, addrs, 2, pool->chunk_bytes - 1),
-		0);
+	assert_int_equal(mr_pool_frag_alloc_bulk(pool, addrs, 0), 0);
 	assert_int_equal(mr_frag_alloc(m->caches[cache], n_bytes),
 			 MR_ADDR_NONE);
 	assert_int_equal(mr_page_alloc_list(pool, 0, 0, &list), 0);
@@ -168,17 +155,13 @@ static inline void ask_for_nobodys(struct model *m)
 	assert_memory_equal(&frame, &before, sizeof(frame));
 }
 
-/* A chunk of a checked pool that is free already, or MR_ADDR_NONE. */
-static inline uint64_t free_chunk(struct model *m, uint32_t s)
+/* A page of a checked pool that is free already, or MR_ADDR_NONE. */
+static inline uint64_t free_page(struct model *m, uint32_t s)
 {
 	struct side *side = &m->sides[s];
 	const struct mr_pool *pool = side->pool;
-	const uint64_t page =
-		mri_page_addr(pool, below(m, mri_pool_population(pool)));
 	const uint64_t addr =
-		page + (uint64_t)below(m, pool->page_bytes >>
-						  pool->chunk_shift) *
-			       pool->chunk_bytes;
+		mri_page_addr(pool, below(m, mri_pool_population(pool)));
 
 	/* Blocks that wait in the depot are counted otherwise: frag_test.c. */
 	if (side->pool->safety == NULL || mri_is_block(side->pool, addr))
@@ -205,7 +188,7 @@ static inline uint32_t pick_references(struct model *m, uint32_t by,
 			addrs[n++] = wrong_addr(m);
 			m->sides[by].n_invalid++;
 		} else if (what == 1) {
-			addrs[n] = free_chunk(m, below(m, N_POOLS));
+			addrs[n] = free_page(m, below(m, N_POOLS));
 			n += addrs[n] != MR_ADDR_NONE;
 		} else {
 			addrs[n++] = b->begin + below(m, b->n_bytes);
@@ -433,9 +416,9 @@ static inline void make_own(struct model *m)
 		assert_int_equal(err, -EINVAL);
 	else if (is_exclusive)
 		assert_int_equal(err, 0);
-	else if (has_block || (!m->sides[s].is_cut && n > n_most))
+	else if (has_block || n > n_most)
 		assert_int_equal(err, -ENOMEM);
-	else if (!m->sides[s].is_cut)
+	else
 		assert_int_equal(err, 0);
 	for (uint32_t i = 0; i < n; i++)
 		assert_int_equal(frames[i].flags, before[i].flags);
@@ -519,8 +502,6 @@ static inline void model_open(struct model *m, struct mr_pool_config config)
 	fixture_open_with(&m->f, config);
 	m->sides[0].pool = m->f.pool;
 	m->sides[1].pool = pool_beside(&m->f, 200, 2048);
-	for (uint32_t i = 0; i < N_POOLS; i++)
-		m->sides[i].is_cut = m->sides[i].pool->live != NULL;
 	m->sides[0].has_quarantine = config.safety >= MR_SAFETY_POISON;
 	for (uint32_t i = 0; i < N_CACHES; i++)
 		assert_int_equal(mr_cache_create(m->sides[side_of(i)].pool,

@@ -64,12 +64,11 @@ static inline void fixture_open_with(struct pool_fixture *f,
 }
 
 static inline void fixture_open(struct pool_fixture *f, uint32_t n_pages,
-				uint32_t page_bytes, uint32_t chunk_bytes)
+				uint32_t page_bytes)
 {
 	fixture_open_with(
 		f, (struct mr_pool_config){ .n_pages = n_pages,
-					    .page_bytes = page_bytes,
-					    .chunk_bytes = chunk_bytes });
+					    .page_bytes = page_bytes });
 }
 
 static inline struct mr_pool_stats pool_stats(const struct mr_pool *pool)
@@ -122,8 +121,7 @@ static inline void fixture_close(struct pool_fixture *f)
 	n = mri_page_alloc_max_pages(&f->pool->page_alloc);
 	addrs = calloc(n + 1, sizeof(*addrs));
 	is_seen = calloc(n, sizeof(*is_seen));
-	assert_int_equal(mr_pool_frag_alloc_bulk(f->pool, addrs, n + 1,
-						 f->pool->page_bytes),
+	assert_int_equal(mr_pool_frag_alloc_bulk(f->pool, addrs, n + 1),
 			 n);
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t page = mri_page_of(f->pool, addrs[i]);

@@ -11,10 +11,9 @@
 
 /* Open a fixture whose pool is checked. */
 static inline void checked_open(struct pool_fixture *f, enum mr_safety level,
-				uint32_t n_pages, uint32_t page_bytes,
-				uint32_t chunk_bytes)
+				uint32_t n_pages, uint32_t page_bytes)
 {
-	fixture_open(f, n_pages, page_bytes, chunk_bytes);
+	fixture_open(f, n_pages, page_bytes);
 	mr_cache_destroy(f->cache);
 	assert_int_equal(mr_pool_set_safety(f->pool, level, NULL), 0);
 	assert_int_equal(mr_cache_create(f->pool, &f->cache, NULL), 0);

@@ -15,14 +15,14 @@ void nat_drop_packet(struct nat_path *path, struct nat_packet *packet,
 
 uint32_t nat_room(const struct nat_path *path)
 {
-	return path->chunk_bytes - path->headroom_bytes - MR_VLAN_BYTES -
+	return path->page_bytes - path->headroom_bytes - MR_VLAN_BYTES -
 	       MR_ETH_BYTES;
 }
 
 bool nat_make(struct nat_path *path, struct nat_packet *packet,
 	      uint32_t n_bytes)
 {
-	const uint64_t addr = mr_frag_alloc(path->cache, path->chunk_bytes);
+	const uint64_t addr = mr_frag_alloc(path->cache, path->page_bytes);
 	const uint32_t n_frame = MR_ETH_BYTES + n_bytes;
 
 	if (addr == MR_ADDR_NONE)

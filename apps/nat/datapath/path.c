@@ -218,7 +218,7 @@ int nat_path_create(const struct nat_path_config *config,
 	path->base = config->base;
 	path->maps = config->maps;
 	path->neighbours = config->neighbours;
-	path->chunk_bytes = pool.chunk_bytes;
+	path->page_bytes = pool.page_bytes;
 	path->headroom_bytes = pool.headroom_bytes;
 	path->worker_idx = config->worker_idx;
 	path->has_peers = config->n_workers > 1;

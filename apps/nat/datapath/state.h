@@ -78,7 +78,7 @@ struct nat_path {
 	struct nat_maps *maps;
 	struct nat_neighbours *neighbours;
 	const struct nat_config *config;
-	uint32_t chunk_bytes, headroom_bytes; /* of the pool */
+	uint32_t page_bytes, headroom_bytes; /* of the pool */
 	uint32_t now_s;
 	/* For datagrams that we send; workers start at different numbers and
 	 * step by a power of two, so they never collide. */

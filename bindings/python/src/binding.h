@@ -30,7 +30,7 @@ struct py_pool {
 	struct mr_cache *cache;
 	uint8_t *base;          /**< of its region */
 	uint64_t n_bytes;       /**< of its region */
-	uint32_t chunk_bytes;
+	uint32_t page_bytes;
 	uint32_t headroom_bytes;
 	uint32_t n_users;       /**< ports, and bursts with frames */
 	uint32_t n_forks;       /**< mri_n_forks, when it was created */

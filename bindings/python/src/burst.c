@@ -340,7 +340,7 @@ static void fill(struct py_frames *self, const uint64_t *addrs, uint32_t n,
 {
 	struct mr_frame *entry = &self->entries[self->n];
 	const uint32_t most =
-		self->pool->chunk_bytes - self->pool->headroom_bytes;
+		self->pool->page_bytes - self->pool->headroom_bytes;
 
 	for (uint32_t i = 0; i < n; i++, entry++) {
 		*entry = (struct mr_frame){
@@ -360,7 +360,7 @@ static void fill(struct py_frames *self, const uint64_t *addrs, uint32_t n,
 static int append(struct py_frames *self, PyObject *bytes)
 {
 	struct py_pool *pool = self->pool;
-	const uint32_t most = pool->chunk_bytes - pool->headroom_bytes;
+	const uint32_t most = pool->page_bytes - pool->headroom_bytes;
 	uint64_t addrs[MR_MAX_SEGS];
 	uint32_t n, n_got;
 	Py_buffer from;
@@ -377,7 +377,7 @@ static int append(struct py_frames *self, PyObject *bytes)
 			     MR_MAX_SEGS);
 	} else if (mri_pool_is_usable(pool)) { /* the iterable may close it */
 		n_got = mr_frag_alloc_bulk(mri_pool_cache(pool), addrs, n,
-					   pool->chunk_bytes);
+					   pool->page_bytes);
 		if (n_got == n) {
 			fill(self, addrs, n, from.buf, (uint32_t)from.len);
 		} else {

@@ -92,7 +92,7 @@ static int open_pool(struct py_pool *self, const struct mr_pool_config *config,
 	mr_region_stats(mr_pool_region(self->pool), &region);
 	self->base = mr_region_base(mr_pool_region(self->pool));
 	self->n_bytes = region.n_bytes;
-	self->chunk_bytes = stats.chunk_bytes;
+	self->page_bytes = stats.page_bytes;
 	self->headroom_bytes = stats.headroom_bytes;
 	self->thread = PyThread_get_thread_ident();
 	self->next = pools;

@@ -20,7 +20,7 @@ void mri_xdp_lease_sizes(struct xdp_port *port)
 
 	lease->first_queue = port->options.first_queue;
 	lease->n_entries = port->options.ring_entries;
-	lease->chunk_bytes = port->base.chunk_bytes;
+	lease->chunk_bytes = port->base.page_bytes;
 	/* The kernel adds its own. */
 	lease->headroom_bytes = n_headroom > XSK_PACKET_HEADROOM ?
 					n_headroom - XSK_PACKET_HEADROOM :

@@ -66,8 +66,7 @@ static bool has_valid_options(const struct xdp_wire_open *request)
 	       (o->mtu_bytes == 0 || is_within(o->mtu_bytes, 68, 65535)) &&
 	       (o->budget == 0 || is_within(o->budget, 32, ring)) &&
 	       o->busy <= UINT16_MAX &&
-	       is_within(request->chunk_bytes, 2048, 65536) &&
-	       (request->chunk_bytes & (request->chunk_bytes - 1)) == 0 &&
+	       (request->chunk_bytes == 2048 || request->chunk_bytes == 4096) &&
 	       request->headroom_bytes <= request->chunk_bytes &&
 	       request->tailroom_bytes <= request->chunk_bytes;
 }

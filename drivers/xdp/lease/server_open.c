@@ -198,7 +198,7 @@ static int map_memory(const struct xdp_port *port,
 static void read_options(struct xdp_port *port, const struct xdp_wire_open *o)
 {
 	port->options = xdp_served_options(o);
-	port->base.chunk_bytes = o->chunk_bytes;
+	port->base.page_bytes = o->chunk_bytes;
 	port->base.headroom_bytes = o->headroom_bytes;
 	port->base.tailroom_bytes = o->tailroom_bytes;
 	mri_xdp_lease_sizes(port);

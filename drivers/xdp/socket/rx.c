@@ -197,8 +197,7 @@ static uint32_t alloc_registered(struct xdp_rxq *rxq, struct mr_cache *cache,
 	/* Once more; the page allocator prefers low segments. */
 	pool = mr_cache_pool(cache);
 	n_got = keep_registered(rxq, pool, addrs, n_got);
-	n = mr_pool_frag_alloc_bulk(pool, addrs + n_got, n - n_got,
-				    chunk_bytes);
+	n = mr_pool_frag_alloc_bulk(pool, addrs + n_got, n - n_got);
 	return n_got + keep_registered(rxq, pool, addrs + n_got, n);
 }
 
@@ -324,8 +323,7 @@ int mri_xdp_rx_fill(struct xdp_rxq *rxq)
 
 	for (uint32_t n_left = rxq->n_bufs, n; n_left > 0; n_left -= n) {
 		n = n_left < MR_BURST_MAX ? n_left : MR_BURST_MAX;
-		n = mr_pool_frag_alloc_bulk(pool, addrs, n,
-					    1u << rxq->chunk_shift);
+		n = mr_pool_frag_alloc_bulk(pool, addrs, n);
 		/* The pool may have grown since we looked. */
 		n = keep_registered(rxq, pool, addrs, n);
 		post(rxq, addrs, n);

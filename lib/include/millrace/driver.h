@@ -55,7 +55,6 @@ struct mr_port {
 	struct mr_region *region;
 	void *base;           /**< mr_region_base() */
 	uint32_t page_bytes;  /**< of the pool */
-	uint32_t chunk_bytes; /**< of an rx buffer */
 	uint32_t headroom_bytes;
 	uint32_t tailroom_bytes;
 	uint32_t n_workers;

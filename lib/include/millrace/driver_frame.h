@@ -26,11 +26,10 @@ MR_BEGIN_DECLS
  * Owner: as mr_frag_alloc_bulk(). Thread: any. Cost: may take a lock.
  */
 MR_API uint32_t mr_pool_frag_alloc_bulk(struct mr_pool *pool, uint64_t *addrs,
-					uint32_t n, uint32_t n_bytes);
+					uint32_t n);
 
 /**
- * @return about how many buffers of chunk_bytes mr_pool_frag_alloc_bulk() would
- *         find now; not those in caches, beyond one magazine in the depot, or
+ * @return about how many buffers mr_pool_frag_alloc_bulk() would find now; not those in caches, beyond one magazine in the depot, or
  *         in segments not yet added
  *
  * Thread: any; others may take them. Cost: two loads.
@@ -57,11 +56,11 @@ struct mr_room {
 
 /**
  * How much room an entry has, that is, what its owner may write besides its
- * bytes. Ask before writing there or keeping state per chunk.
+ * bytes. Ask before writing there or keeping state per page.
  *
  * @param      frame     one entry
  * @param[out] ret_room  always set; both 0 on failure and for a frag of a frag
- *                       cache, whose neighbours share its chunk
+ *                       cache, whose neighbours share its page
  *
  * @return 0: the caller is the exclusive owner; or
  *   -EROFS   the entry has another owner

@@ -20,10 +20,10 @@ MR_BEGIN_DECLS
  *                  |
  *                page allocator: the region's pages, a lock, slow path
  *
- * A page is a pool's unit, 2 to 32 KiB. A frag is a slice of a page that holds
- * one reference to it. Rx buffers are frags of one chunk, aligned to it; if a
- * page is one chunk, a frag is its page. A pool's pages are contiguous in its
- * region, so a shift and an addition convert between page number and address.
+ * A page is a pool's unit, 2 to 32 KiB, and the buffer that drivers post. A
+ * frag is a slice of a page, or of a block of pages, that holds one reference
+ * to it. A pool's pages are contiguous in its region, so a shift and an
+ * addition convert between page number and address.
  *
  * The invariant is conservation: at rest, n_free + n_in_flight == n_pages.
  */
@@ -56,11 +56,10 @@ struct mr_pool_config {
 				  *   mr_port_open() and mr_cache_create() add
 				  *   what they need, up to max_pages or
 				  *   1048576 */
-	uint32_t page_bytes;     /**< 2048..32768, a power of two; 0: 4096 */
+	uint32_t page_bytes;     /**< of a buffer: 2048..32768, a power of two
+				  *   (`xdp:` takes 2048 and 4096); 0: 4096 */
 	uint32_t headroom_bytes; /**< before each frame; 0: 128 */
 	uint32_t tailroom_bytes; /**< after each frame */
-	uint32_t chunk_bytes; /**< of an rx buffer: 2048 or 4096, at most a
-			       *   page; 0: the smaller of page and 4096 */
 	uint32_t max_caches;  /**< 0: 64 */
 	enum mr_safety safety;    /**< see mr_pool_set_safety() */
 	struct mr_region *region; /**< NULL: the pool creates one */
@@ -87,7 +86,6 @@ struct mr_pool_config {
 struct mr_pool_stats {
 	uint32_t size;       /**< sizeof(struct mr_pool_stats) */
 	uint32_t page_bytes;
-	uint32_t chunk_bytes;
 	uint32_t headroom_bytes;
 	uint64_t n_pages;    /**< population */
 	uint64_t n_free;     /**< in caches, depot and page allocator */
@@ -164,7 +162,7 @@ MR_API int mr_pool_size_for(struct mr_ctx *ctx, const char *const *specs,
  *
  * @return 0, or
  *   -EINVAL  config->size, or a value is out of range; headroom and tailroom
- *            leave less than 64 bytes of a chunk
+ *            leave less than 64 bytes of a page
  *   -ENOMEM  no memory, or the region's address range is used up
  *
  * Owner:  the caller, of the pool. Its region must outlive it.
@@ -335,11 +333,10 @@ MR_API struct mr_pool *mr_cache_pool(const struct mr_cache *cache);
 /**
  * Allocate buffers.
  *
- * A buffer is a chunk or a page, whichever is large enough. If n_bytes is
- * exactly that, the buffer is aligned to it, as receive buffers must be. A
- * shorter one begins at a cache line that depends on the page, because headers
- * at the start of pages would compete for few sets of the CPU's caches. The
- * space in front of it is headroom.
+ * A buffer is a page. If n_bytes is page_bytes, it begins at the page, as
+ * receive buffers must. A shorter one begins at a cache line that depends on
+ * the page, because headers at the start of pages would compete for few sets of
+ * the CPU's caches. The space in front of it is headroom.
  *
  * @param      cache    the calling thread's cache
  * @param[out] addrs    room for @p n addresses; [0, return) are set
@@ -353,8 +350,7 @@ MR_API struct mr_pool *mr_cache_pool(const struct mr_cache *cache);
  * Thread: the one that uses @p cache.
  * Cost:   a copy from the cache; one CAS per magazine to fetch more, or, if the
  *         depot is empty, the page allocator's lock and growth of the pool, if
- *         it may. If the buffer is the page, a frag costs nothing extra. Where
- *         the compiler knows @p n, 2 to 16, it is inlined.
+ *         it may. Where the compiler knows @p n, 2 to 16, it is inlined.
  */
 MR_API uint32_t mr_frag_alloc_bulk(struct mr_cache *cache, uint64_t *addrs,
 				   uint32_t n, uint32_t n_bytes);

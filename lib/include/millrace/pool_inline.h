@@ -66,13 +66,13 @@ static inline uint32_t mr_magazine_default_pages(uint32_t n_pages,
 /**
  * Pages of its own pool that a cache may hold.
  *
- * @return two magazines of @p magazine_pages, and one page being cut
+ * @return two magazines of @p magazine_pages
  *
  * Owner: unchanged. Thread: any.
  */
 static inline uint32_t mr_cache_max_pages(uint32_t magazine_pages)
 {
-	return 2 * magazine_pages + 1;
+	return 2 * magazine_pages;
 }
 
 /**

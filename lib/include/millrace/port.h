@@ -96,8 +96,9 @@ enum mr_tx_event {
 	MR_TX_EVENT_WAKEUP,         /**< system calls to make the device send */
 	MR_TX_EVENT_RING_FULL,      /**< bursts cut short by a full ring */
 	MR_TX_EVENT_FOREIGN_COPIED, /**< copied: segment not registered */
-	MR_TX_EVENT_EDGE_COPIED,    /**< frames copied: across a chunk edge */
-	MR_TX_EVENT_EDGE_SPLIT,     /**< entries split at a chunk edge */
+	MR_TX_EVENT_EDGE_COPIED,    /**< frames copied: across the edge of an
+				     *   AF_XDP chunk */
+	MR_TX_EVENT_EDGE_SPLIT,     /**< entries split at such an edge */
 	MR_TX_EVENT_CSUM_DEVICE,    /**< partial checksums left to the device */
 	MR_TX_EVENT_CSUM_SOFTWARE,  /**< partial checksums computed here */
 	MR_TX_EVENT_AGAIN,          /**< the device asked to retry later */

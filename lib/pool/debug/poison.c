@@ -150,13 +150,8 @@ void mri_poison_check(struct mr_pool *pool, uint32_t page, uint64_t state)
 	uint32_t at;
 
 	mri_poison_allow(pool, addr, pool->page_bytes);
-	if ((state & MRI_STATE_POISONED) == 0) {
-		/* Uncut chunks return as if they had been cut. */
-		if (pool->live != NULL)
-			memset(bytes_at(pool, addr), MRI_POISON,
-			       pool->page_bytes);
+	if ((state & MRI_STATE_POISONED) == 0)
 		return;
-	}
 	at = find_broken(bytes, pool->page_bytes);
 	if (at == pool->page_bytes)
 		return;

@@ -8,8 +8,6 @@
 static struct mri_safety *make(struct mr_pool *pool, enum mr_safety level)
 {
 	struct mri_safety *safety = mr_alloc(pool->ctx, 0, sizeof(*safety));
-	const size_t n_chunks = (size_t)pool->n_pages
-				<< (pool->page_shift - pool->chunk_shift);
 
 	if (safety == NULL)
 		return NULL;
@@ -17,14 +15,10 @@ static struct mri_safety *make(struct mr_pool *pool, enum mr_safety level)
 	safety->now_us = mr_ctx_now_ns(pool->ctx) / 1000;
 	safety->states = mr_alloc(pool->ctx, 0,
 				  pool->n_pages * sizeof(safety->states[0]));
-	if (pool->live != NULL)
-		safety->chunks = mr_alloc(pool->ctx, 0, n_chunks);
 	if (safety->states == NULL ||
-	    (pool->live != NULL && safety->chunks == NULL) ||
 	    (level >= MR_SAFETY_POISON &&
 	     mri_quarantine_init(pool, &safety->quarantine) < 0)) {
 		mr_free(pool->ctx, safety->states);
-		mr_free(pool->ctx, safety->chunks);
 		mr_free(pool->ctx, safety);
 		return NULL;
 	}
@@ -47,7 +41,6 @@ void mri_safety_destroy(struct mr_pool *pool)
 				 << pool->page_shift);
 	mri_quarantine_fini(pool, &safety->quarantine);
 	mr_free(pool->ctx, safety->states);
-	mr_free(pool->ctx, safety->chunks);
 	mr_free(pool->ctx, safety);
 	pool->safety = NULL;
 }
@@ -156,30 +149,12 @@ uint32_t mri_checked_alloc_pages(struct mr_cache *cache, uint64_t *addrs,
 	return n_done;
 }
 
-void mri_checked_chunks_out(struct mr_pool *pool, uint64_t addr, uint32_t n)
-{
-	uint8_t *chunks = pool->safety->chunks +
-			  ((addr - pool->addr) >> pool->chunk_shift);
-
-	for (uint32_t i = 0; i < n; i++)
-		__atomic_store_n(&chunks[i], 1, __ATOMIC_RELAXED);
-}
-
 uint32_t mri_checked_alloc(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
-			   uint32_t n_bytes, const void *site)
+			   const void *site)
 {
-	struct mr_pool *pool = cache->pool;
-
 	cache->site = site;
 	check_thread(cache);
-	if (n_bytes == pool->page_bytes)
-		return mri_checked_alloc_pages(cache, addrs, n);
-	if (n_bytes != pool->chunk_bytes)
-		return 0;
-	n = mri_chunk_alloc(cache, addrs, n);
-	for (uint32_t i = 0; i < n; i++)
-		mri_checked_chunks_out(pool, addrs[i], 1);
-	return n;
+	return mri_checked_alloc_pages(cache, addrs, n);
 }
 
 __attribute__((noinline, cold)) static void
@@ -235,8 +210,7 @@ mark_free(struct mr_pool *pool, uint32_t page, uint64_t in, uint32_t site)
 }
 
 bool mri_checked_page_in(struct mr_pool *pool, uint32_t page,
-			 struct mr_cache *cache, const void *site,
-			 bool is_filled)
+			 struct mr_cache *cache, const void *site)
 {
 	struct mri_safety *safety = pool->safety;
 	const uint32_t place = mri_site_find(safety, site);
@@ -248,9 +222,7 @@ bool mri_checked_page_in(struct mr_pool *pool, uint32_t page,
 		return false;
 	if (!is_held)
 		return true;
-	if (!is_filled)
-		mri_poison_fill(pool, mri_page_addr(pool, page),
-				pool->page_bytes);
+	mri_poison_fill(pool, mri_page_addr(pool, page), pool->page_bytes);
 	mri_quarantine_put(&safety->quarantine, &page, 1);
 	if (cache != NULL && cache->pool == pool)
 		mri_cache_pass_in(cache, 1);
@@ -264,30 +236,9 @@ bool mri_checked_put(struct mr_pool *pool, uint64_t addr,
 		     struct mr_cache *cache, const void *site,
 		     bool *ret_is_shared)
 {
-	struct mri_safety *safety = pool->safety;
-	const uint64_t chunk = (addr - pool->addr) >> pool->chunk_shift;
-	const uint32_t page = mri_page_of(pool, addr);
-
-	*ret_is_shared =
-		!mri_owner_put(&pool->owners[mri_owner_place(pool, addr)]);
-	if (*ret_is_shared)
-		return false;
-	if (pool->live == NULL ||
-	    __atomic_load_n(&pool->live[page], __ATOMIC_RELAXED) == 0)
-		return mri_checked_page_in(pool, page, cache, site, false);
-	if (__atomic_exchange_n(&safety->chunks[chunk], 0, __ATOMIC_RELAXED) ==
-	    0) {
-		tell_double(pool, page, addr,
-			    __atomic_load_n(&safety->states[page],
-					    __ATOMIC_RELAXED),
-			    mri_site_find(safety, site));
-		return false;
-	}
-	if (safety->level >= MR_SAFETY_POISON)
-		mri_poison_fill(pool, pool->addr + (chunk << pool->chunk_shift),
-				pool->chunk_bytes);
-	return mri_live_put(&pool->live[page], 1) &&
-	       mri_checked_page_in(pool, page, cache, site, true);
+	*ret_is_shared = !mri_page_put(pool, addr);
+	return !*ret_is_shared &&
+	       mri_checked_page_in(pool, mri_page_of(pool, addr), cache, site);
 }
 
 /* Pages with one owner here; everything else as in an unchecked pool. */
@@ -321,7 +272,7 @@ void mri_checked_free(struct mr_cache *cache, const char *addrs, uint32_t n,
 	const struct mr_pool *pool = cache->pool;
 
 	check_thread(cache);
-	if (pool->safety->level >= MR_SAFETY_POISON || pool->live != NULL) {
+	if (pool->safety->level >= MR_SAFETY_POISON) {
 		mri_cache_put(cache, addrs, n, stride);
 		return;
 	}

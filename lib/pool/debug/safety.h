@@ -12,9 +12,7 @@
  * stored on allocation, when only one thread has the page, and exchanged on
  * freeing, since two threads may free it at once: one of them finds it free.
  *
- * If a page holds several chunks, chunks[] records the same for each, in a
- * byte.
- */
+*/
 #ifndef POOL_SAFETY_H
 #define POOL_SAFETY_H
 
@@ -69,7 +67,6 @@ struct mri_quarantine {
 struct mri_safety {
 	enum mr_safety level;
 	uint64_t *states; /* atomic */
-	uint8_t *chunks;  /* atomic; NULL if a page is one chunk */
 	uint64_t now_us;  /* atomic: mr_pool_trim()'s last tick */
 	struct mri_site sites[MRI_SITES];
 	struct mri_quarantine quarantine; /* from MR_SAFETY_POISON on */
@@ -81,9 +78,9 @@ int mri_safety_set(struct mr_pool *pool, enum mr_safety level,
 /* Returns its pages in quarantine to the page allocator. */
 void mri_safety_destroy(struct mr_pool *pool);
 
-/* Like mr_frag_alloc_bulk(), and whole pages for cutting. */
+/* Like mr_frag_alloc_bulk(), and pages for blocks. */
 uint32_t mri_checked_alloc(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
-			   uint32_t n_bytes, const void *site);
+			   const void *site);
 uint32_t mri_checked_alloc_pages(struct mr_cache *cache, uint64_t *addrs,
 				 uint32_t n);
 
@@ -101,8 +98,8 @@ void mri_checked_free(struct mr_cache *cache, const char *addrs, uint32_t n,
 		      size_t stride);
 
 /*
- * Like mri_frag_put(): true, and the caller must recycle the page. cache is the
- * one that freed it; NULL: none.
+ * Like mri_page_put(). cache is the one that freed it; NULL: none.
+ * ret_is_shared: it has other owners.
  */
 bool mri_checked_put(struct mr_pool *pool, uint64_t addr,
 		     struct mr_cache *cache, const void *site,
@@ -112,20 +109,19 @@ static inline bool mri_any_put(struct mr_pool *pool, uint64_t addr,
 			       struct mr_cache *cache, const void *site,
 			       bool *ret_is_shared)
 {
-	return pool->safety == NULL ?
-		       mri_frag_put(pool, addr, ret_is_shared) :
-		       mri_checked_put(pool, addr, cache, site, ret_is_shared);
+	if (pool->safety != NULL)
+		return mri_checked_put(pool, addr, cache, site, ret_is_shared);
+	*ret_is_shared = !mri_page_put(pool, addr);
+	return !*ret_is_shared;
 }
 
 /* A page was freed: true, and the caller must recycle it. */
 bool mri_checked_page_in(struct mr_pool *pool, uint32_t page,
-			 struct mr_cache *cache, const void *site,
-			 bool is_filled);
+			 struct mr_cache *cache, const void *site);
 
-/* Pages leave without a cache; then chunks of them. */
+/* Pages leave without a cache. */
 void mri_checked_pages_out(struct mr_pool *pool, const uint32_t *pages,
 			   uint32_t n, const void *site);
-void mri_checked_chunks_out(struct mr_pool *pool, uint64_t addr, uint32_t n);
 
 /* Pages of a block, of an order above 0, leave and return. */
 void mri_checked_block_out(struct mr_pool *pool, uint32_t page, uint32_t n,

@@ -493,7 +493,7 @@ static int begin_grown(struct variant *variant, struct mr_reason *why)
 	static word first[N_PAGES];
 	int err;
 
-	if (mr_pool_frag_alloc_bulk(pool, first, N_PAGES, OBJECT_BYTES) <
+	if (mr_pool_frag_alloc_bulk(pool, first, N_PAGES) <
 		    N_PAGES ||
 	    mr_pool_grow(pool, N_PAGES, why) < 0)
 		return -1;

@@ -40,7 +40,7 @@ TEST(a_missing_feature_of_a_device_is_refused)
 		{ { 0 }, "vlan=maybe", -EINVAL, "vlan" },
 		{ { 0 }, "promisc=maybe", -EINVAL, "promisc" },
 		{ { 0 }, "allmulti=2", -EINVAL, "allmulti" },
-		{ { .chunk_bytes = 2048, .tailroom_bytes = 1000 },
+		{ { .page_bytes = 2048, .tailroom_bytes = 1000 },
 		  NULL,
 		  -EINVAL,
 		  "2152" },
@@ -96,8 +96,18 @@ TEST(rings_are_powers_of_two)
 	held_close();
 }
 
+/* RCTL.BSEX and BSIZE of the 82574. */
+static uint32_t size_bits(uint32_t n_bytes)
+{
+	return n_bytes == 1024	? 1u << 16 :
+	       n_bytes == 2048	? 0 :
+	       n_bytes == 4096	? 1u << 25 | 3u << 16 :
+	       n_bytes == 8192	? 1u << 25 | 2u << 16 :
+				  1u << 25 | 1u << 16;
+}
+
 /* Headroom, tailroom and the device's units decide what a buffer has. */
-TEST(buffers_have_the_room_a_chunk_leaves)
+TEST(buffers_have_the_room_a_page_leaves)
 {
 	static const struct {
 		struct held_config config;
@@ -106,12 +116,21 @@ TEST(buffers_have_the_room_a_chunk_leaves)
 	} cases[] = {
 		{ { 0 }, 3072, false },
 		{ { .device_id = HELD_82574 }, 2048, false },
-		{ { .chunk_bytes = 2048 }, 1024, true },
-		{ { .device_id = HELD_82574, .chunk_bytes = 2048 },
+		{ { .page_bytes = 2048 }, 1024, true },
+		{ { .device_id = HELD_82574, .page_bytes = 2048 },
 		  1024,
 		  true },
-		{ { .chunk_bytes = 2048, .options = "mtu=1006" }, 1024, false },
-		{ { .chunk_bytes = 2048, .options = "mtu=1007" }, 1024, true },
+		{ { .page_bytes = 2048, .options = "mtu=1006" }, 1024, false },
+		{ { .page_bytes = 2048, .options = "mtu=1007" }, 1024, true },
+		{ { .page_bytes = 8192 }, 7168, false },
+		{ { .page_bytes = 8192, .options = "mtu=9000" }, 7168, true },
+		{ { .page_bytes = 16384, .options = "mtu=9000" }, 15360, false },
+		{ { .page_bytes = 32768, .options = "mtu=9000" }, 31744, false },
+		{ { .device_id = HELD_82574, .page_bytes = 8192 }, 4096, false },
+		{ { .device_id = HELD_82574, .page_bytes = 16384,
+		    .options = "mtu=9000" }, 8192, true },
+		{ { .device_id = HELD_82574, .page_bytes = 32768,
+		    .options = "mtu=9000" }, 16384, false },
 		{ { .tailroom_bytes = 2000 }, 1024, true },
 		{ { .options = "sg=on" }, 3072, true },
 		{ { .options = "mtu=9216" }, 3072, true },
@@ -128,9 +147,9 @@ TEST(buffers_have_the_room_a_chunk_leaves)
 		assert_int_equal(held.harness.rxq->n_min,
 				 cases[i].has_sg ? MR_MAX_SEGS : 1);
 		if (cases[i].config.device_id == HELD_82574)
-			assert_int_equal(*held_reg(INTEL_RCTL) & (3u << 16),
-					 n == 2048 ? INTEL_RCTL_SZ_2048 :
-						     INTEL_RCTL_SZ_1024);
+			assert_int_equal(*held_reg(INTEL_RCTL) &
+						 (1u << 25 | 3u << 16),
+					 size_bits(n));
 		else
 			assert_int_equal(
 				*held_reg(intel_rx_ring(0) + INTEL_SRRCTL),

@@ -145,7 +145,6 @@ class Output(unittest.TestCase):
         ) + r"worker 0: core \d+.*, rx null:/0 null:/0")
 
     def test_the_pool_it_sizes_is_large_enough_for_every_page(self):
-        """A cache may hold one page more where a page holds several chunks."""
         for page_bytes in ("2048", "4096", "8192", "32768"):
             code, _, err = run("--page-bytes", page_bytes, "--workers", "1",
                                "--count", "1000", "--quiet",

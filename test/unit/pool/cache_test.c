@@ -9,7 +9,7 @@ TEST_POOL(page_freed_last_is_allocated_first)
 {
 	uint64_t addrs[10], again[3];
 
-	fixture_open(&f, 256, 4096, 4096);
+	fixture_open(&f, 256, 4096);
 	mr_frag_alloc_bulk(f.cache, addrs, 10, 4096);
 	mr_frag_free_bulk(f.cache, addrs, 10);
 	assert_int_equal(alloc_one(f.cache, 4096), addrs[9]);
@@ -28,7 +28,7 @@ TEST_POOL(bursts_of_known_length_are_as_others)
 	struct mr_frame frame = { 0 };
 	uint64_t addrs[8 * MAG], wrong[8];
 
-	fixture_open(&f, 8 * MAG, 4096, 4096);
+	fixture_open(&f, 8 * MAG, 4096);
 	for (uint32_t i = 0; i + 12 <= 8 * MAG; i += 12)
 		assert_int_equal(
 			mr_frag_alloc_bulk(f.cache, addrs + i, 12, 4096), 12);
@@ -60,7 +60,7 @@ TEST_POOL(two_magazines_keep_the_depot_away)
 	struct mr_pool_stats s, t;
 	uint64_t addrs[4 * MAG];
 
-	fixture_open(&f, 1024, 4096, 4096);
+	fixture_open(&f, 1024, 4096);
 	mr_frag_alloc_bulk(f.cache, addrs, 4 * MAG, 4096);
 	mr_frag_free_bulk(f.cache, addrs, 4 * MAG);
 	s = pool_stats(f.pool);
@@ -98,7 +98,7 @@ TEST_POOL(no_empty_magazine_sends_pages_to_the_allocator)
 	int64_t places[1000];
 	uint32_t n = 0;
 
-	fixture_open(&f, 5 * MAG, 4096, 4096);
+	fixture_open(&f, 5 * MAG, 4096);
 	while ((places[n] = mri_stack_pop(&f.pool->depot.empty, &n_failed)) >=
 	       0)
 		n++;
@@ -148,7 +148,7 @@ TEST_POOL(destroyed_cache_leaves_pages_and_counters)
 	struct mr_pool_stats s, t;
 	uint64_t addrs[150];
 
-	fixture_open(&f, 256, 4096, 4096);
+	fixture_open(&f, 256, 4096);
 	mr_frag_alloc_bulk(f.cache, addrs, 150, 4096);
 	mr_frag_free_bulk(f.cache, addrs, 100);
 	s = pool_stats(f.pool);
@@ -196,7 +196,7 @@ TEST_POOL(more_freed_than_allocated_is_seen)
 {
 	uint64_t addr;
 
-	fixture_open(&f, 256, 4096, 4096);
+	fixture_open(&f, 256, 4096);
 	addr = alloc_one(f.cache, 4096);
 	mr_frag_free_bulk(f.cache, &addr, 1);
 	assert_int_equal(pool_stats(f.pool).free_over, 0);
@@ -227,7 +227,7 @@ TEST_POOL(cache_that_gets_no_magazine_loses_none)
 {
 	struct mr_cache *cache = NULL;
 
-	fixture_open(&f, 256, 4096, 4096);
+	fixture_open(&f, 256, 4096);
 	/* For the first magazine, neither an empty one nor one with pages. */
 	n_failing = 2;
 	assert_int_equal(mr_cache_create(f.pool, &cache, NULL), -ENOMEM);

@@ -33,9 +33,9 @@ TEST_POOL(one_lock_per_64_pages)
 	static uint64_t addrs[1024];
 	uint64_t n;
 
-	fixture_open(&f, 1024, 4096, 4096);
+	fixture_open(&f, 1024, 4096);
 	n = n_locks(f.pool);
-	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, addrs, 1024, 4096),
+	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, addrs, 1024),
 			 1024);
 	assert_int_equal(n_locks(f.pool) - n, 1024 / MR_MAGAZINE_PAGES);
 	n = n_locks(f.pool);
@@ -49,7 +49,7 @@ TEST_POOL(bursts_take_no_lock)
 	static uint64_t addrs[512];
 	uint64_t n;
 
-	fixture_open(&f, 1024, 4096, 4096);
+	fixture_open(&f, 1024, 4096);
 	mr_frag_alloc_bulk(f.cache, addrs, 512, 4096);
 	mr_frag_free_bulk(f.cache, addrs, 512);
 	n = n_locks(f.pool);
@@ -65,17 +65,17 @@ TEST_POOL(pages_in_the_depot_are_had_too)
 	static uint64_t addrs[512], more[512];
 	struct mr_pool_stats s;
 
-	fixture_open(&f, 512, 4096, 4096);
+	fixture_open(&f, 512, 4096);
 	mr_frag_alloc_bulk(f.cache, addrs, 512, 4096);
 	mr_frag_free_bulk(f.cache, addrs, 512);
 	assert_int_equal(pool_stats(f.pool).n_depot, 512 - 128);
 	/* Ten of a magazine; its rest goes to the page allocator. */
-	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, more, 10, 4096), 10);
+	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, more, 10), 10);
 	s = pool_stats(f.pool);
 	assert_int_equal(s.n_depot, 512 - 128 - 64);
 	assert_int_equal(s.n_free - s.n_depot - s.n_cached, 54);
 	assert_int_equal(s.alloc_refill, 1);
-	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, more + 10, 502, 4096),
+	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, more + 10, 502),
 			 512 - 128 - 10);
 	assert_in_flight(f.pool, 512 - 128);
 	assert_int_equal(pool_stats(f.pool).alloc_empty, 128);
@@ -87,8 +87,8 @@ TEST_POOL(counters_tell_caches_from_direct_calls)
 	struct mr_pool_stats s;
 	uint64_t addrs[100];
 
-	fixture_open(&f, 256, 4096, 4096);
-	mr_pool_frag_alloc_bulk(f.pool, addrs, 100, 4096);
+	fixture_open(&f, 256, 4096);
+	mr_pool_frag_alloc_bulk(f.pool, addrs, 100);
 	s = pool_stats(f.pool);
 	assert_int_equal(s.alloc_slow, 100);
 	assert_int_equal(s.alloc_fast, 0); /* no magazine had a part in it */

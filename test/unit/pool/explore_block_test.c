@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Tests of lib/pool/block_count.c, and of the counts of owners in pool.h, under
- * all schedules with a few preemptions: a block, a page or a chunk comes back
+ * all schedules with a few preemptions: a block or a page comes back
  * once, when the last of its owners has freed it.
  */
 #define mri_block_start stepped_block_start
@@ -153,9 +153,8 @@ TEST(a_subtraction_in_two_steps_is_found)
 	assert_true(e.n_failures > 0);
 }
 
-/* A page with three owners, or three chunks, each of which a thread frees. */
+/* A page with three owners, each of which a thread frees. */
 static struct page {
-	bool is_cut;
 	uint8_t count;
 	uint32_t n_back;
 } page;
@@ -163,15 +162,14 @@ static struct page {
 static void begin_page(void *shared)
 {
 	(void)shared;
-	page.count = page.is_cut ? 3 : 2; /* owners: beyond the first */
+	page.count = 2; /* owners beyond the first */
 	page.n_back = 0;
 }
 
 static void frees_page(void *shared)
 {
 	(void)shared;
-	page.n_back += page.is_cut ? mri_live_put(&page.count, 1) :
-				     mri_owner_put(&page.count);
+	page.n_back += mri_owner_put(&page.count);
 }
 
 static void end_page(void *shared)
@@ -183,20 +181,16 @@ static void end_page(void *shared)
 
 TEST(a_page_comes_back_once)
 {
-	for (int is_cut = 0; is_cut < 2; is_cut++) {
-		struct explore e = { .begin = begin_page,
-				     .threads = { frees_page, frees_page,
-						  frees_page },
-				     .end = end_page,
-				     .n_threads = 3,
-				     .max_preemptions = 4 };
+	struct explore e = { .begin = begin_page,
+			     .threads = { frees_page, frees_page, frees_page },
+			     .end = end_page,
+			     .n_threads = 3,
+			     .max_preemptions = 4 };
 
-		page.is_cut = is_cut;
-		explore_all(&e);
-		explore_assert_right(&e, 20, 3);
-		stepped_fault.is_split = true;
-		explore_all(&e);
-		stepped_fault.is_split = false;
-		assert_true(e.n_failures > 0);
-	}
+	explore_all(&e);
+	explore_assert_right(&e, 20, 3);
+	stepped_fault.is_split = true;
+	explore_all(&e);
+	stepped_fault.is_split = false;
+	assert_true(e.n_failures > 0);
 }

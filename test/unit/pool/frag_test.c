@@ -41,7 +41,7 @@ TEST_FRAGS(values_out_of_range_are_refused)
 		{ 32768, 4096, 0 },
 	};
 
-	open_frags(&f, 256, 4096, 4096);
+	open_frags(&f, 256, 4096);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const uint32_t n_bytes = cases[i].n_bytes;
 		const uint32_t align_bytes = cases[i].align_bytes;
@@ -74,24 +74,22 @@ TEST_FRAGS(values_out_of_range_are_refused)
 /* Until the last byte, then -ENOMEM; and all over when they are back. */
 TEST_FRAGS(pool_is_cut_up_and_comes_back)
 {
-	static const uint32_t shapes[][3] = {
-		{ 7, 4096, 4096 },  { 64, 2048, 2048 }, { 67, 4096, 4096 },
-		{ 41, 8192, 2048 }, { 9, 32768, 4096 }, { 1, 32768, 2048 },
+	static const uint32_t shapes[][2] = {
+		{ 7, 4096 },  { 64, 2048 }, { 67, 4096 },
+		{ 41, 8192 }, { 9, 32768 }, { 1, 32768 },
 	};
 	static uint64_t addrs[40000];
 
 	for (int i = 0; i < 6; i++) {
 		uint64_t addr;
 
-		open_frags(&f, shapes[i][0], shapes[i][1], shapes[i][2]);
+		open_frags(&f, shapes[i][0], shapes[i][1]);
 		for (int round = 0; round < 3; round++) {
 			const uint32_t n = mr_frag_cache_alloc_bulk(
 				f.frags, addrs, 40000, 1000, 8);
-			const uint32_t n_per_chunk = shapes[i][2] / 1000;
 
-			assert_int_equal(n,
-					 shapes[i][0] * n_per_chunk *
-						 (shapes[i][1] / shapes[i][2]));
+			assert_int_equal(n, shapes[i][0] *
+						    (shapes[i][1] / 1000));
 			assert_int_equal(
 				mr_frag_cache_alloc(f.frags, 1000, 0, &addr),
 				-ENOMEM);
@@ -108,7 +106,7 @@ TEST_FRAGS(no_memory_for_a_frag_cache)
 	struct mr_frag_cache *frags = NULL;
 	struct mr_reason reason;
 
-	open_frags(&f, 64, 4096, 4096);
+	open_frags(&f, 64, 4096);
 	f.p.allocator.fail_at = f.p.allocator.n_calls + 1;
 	assert_int_equal(mr_frag_cache_create(f.p.cache, &frags, &reason),
 			 -ENOMEM);
@@ -123,7 +121,7 @@ TEST_FRAGS(frag_caches_of_one_cache_do_not_mix)
 	struct mr_frag_cache *frags[3];
 	uint64_t addrs[3];
 
-	open_frags(&f, 256, 4096, 4096);
+	open_frags(&f, 256, 4096);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(
 			mr_frag_cache_create(f.p.cache, &frags[i], NULL), 0);
@@ -149,7 +147,7 @@ TEST_FRAGS(frag_as_a_frame)
 	struct mr_room room;
 	uint64_t a;
 
-	open_frags(&f, 256, 4096, 2048);
+	open_frags(&f, 256, 4096);
 	for (int i = 0; i < 3; i++) {
 		frames[i] = (struct mr_frame){ cut(&f, 100, 0), 100, 0 };
 		memset(f.p.base + frames[i].addr, 'a' + i, 100);
@@ -193,7 +191,7 @@ TEST_FRAGS(long_frag_is_unshared_only_if_it_is_not_shared)
 {
 	struct mr_frame frame = { 0, 5000, 0 };
 
-	open_frags(&f, 256, 4096, 4096);
+	open_frags(&f, 256, 4096);
 	frame.addr = cut(&f, 5000, 0);
 	assert_int_equal(mr_frame_unshare(f.p.cache, &frame, 1), 0);
 	mr_frame_ref(f.p.cache, &frame, 1);
@@ -213,7 +211,7 @@ TEST(a_frag_cache_is_promised_its_blocks)
 	struct pool_fixture p;
 	uint64_t addr;
 
-	fixture_open(&p, 256, 4096, 4096);
+	fixture_open(&p, 256, 4096);
 	assert_int_equal(mri_pool_commit(p.pool, "xdp:a", 97, 0, NULL), 0);
 	assert_int_equal(mr_frag_cache_create(p.cache, &frags, &why), -ENOMEM);
 	assert_reason_has(&why, "a frag cache may hold 32 pages");
@@ -232,9 +230,9 @@ TEST(a_frag_cache_is_promised_its_blocks)
 	mri_pool_uncommit(p.pool, 96);
 	fixture_close(&p);
 	/* Where a page is as large as a block, nothing is fetched ahead. */
-	fixture_open(&p, 256, 32768, 4096);
+	fixture_open(&p, 256, 32768);
 	assert_int_equal(mr_frag_cache_create(p.cache, &frags, NULL), 0);
-	assert_int_equal(pool_stats(p.pool).n_committed, 129 + 1);
+	assert_int_equal(pool_stats(p.pool).n_committed, 128 + 1);
 	mr_frag_cache_destroy(frags);
 	fixture_close(&p);
 }
@@ -248,7 +246,7 @@ TEST_FRAGS(cache_that_ends_first_leaves_an_empty_frag_cache)
 	uint64_t addr, again;
 	uint32_t n_lines;
 
-	open_frags(&f, 256, 4096, 4096);
+	open_frags(&f, 256, 4096);
 	assert_int_equal(mr_cache_create(f.p.pool, &cache, NULL), 0);
 	assert_int_equal(mr_frag_cache_create(cache, &frags, NULL), 0);
 	assert_int_equal(mr_frag_cache_alloc(frags, 100, 0, &addr), 0);
@@ -269,7 +267,7 @@ TEST_FRAGS(forged_prepare_is_refused)
 	struct mr_frag frag, forged;
 	uint64_t addr;
 
-	open_frags(&f, 256, 4096, 4096);
+	open_frags(&f, 256, 4096);
 	addr = cut(&f, 100, 0);
 	mr_frag_cache_prepare(f.frags, 1, 0, &frag);
 	assert_int_equal(mr_frag_cache_commit(f.frags, &frag, 0), -EINVAL);
@@ -304,7 +302,7 @@ TEST_FRAGS(generation_wraps)
 {
 	struct mr_frag frag;
 
-	open_frags(&f, 64, 4096, 4096);
+	open_frags(&f, 64, 4096);
 	f.frags->generation = UINT32_MAX;
 	assert_int_equal(mr_frag_cache_prepare(f.frags, 1, 0, &frag), 0);
 	f.frags->generation = UINT32_MAX;
@@ -329,7 +327,7 @@ TEST_FRAGS(owner_who_frees_all_cuts_the_same_block_again)
 	const struct mri_block *block;
 	uint64_t first, addr;
 
-	open_frags(&f, 64, 4096, 4096);
+	open_frags(&f, 64, 4096);
 	first = cut(&f, 2048, 0);
 	mr_frag_free_bulk(f.p.cache, &first, 1);
 	block = f.frags->block;
@@ -350,7 +348,7 @@ TEST_FRAGS(run_of_frees_is_one_subtraction)
 	struct mri_block *block;
 	uint64_t addrs[8], rest[2], page;
 
-	open_frags(&f, 256, 4096, 4096);
+	open_frags(&f, 256, 4096);
 	page = alloc_one(f.other, 4096);
 	mr_frag_cache_alloc_bulk(f.frags, addrs, 8, 100, 0);
 	block = f.frags->block;
@@ -379,7 +377,7 @@ TEST_FRAGS(more_frees_than_cuts_are_counted_and_break_nothing)
 	struct mri_block *block;
 	uint64_t addr, rest[2];
 
-	open_frags(&f, 64, 4096, 4096);
+	open_frags(&f, 64, 4096);
 	/* By the owner, who finds it when he begins again. */
 	addr = cut(&f, 100, 0);
 	block = f.frags->block;
@@ -435,7 +433,7 @@ TEST_FRAGS(a_storm_of_frees_does_not_take_the_block_away)
 	struct mri_block *block;
 	uint64_t addr;
 
-	open_frags(&f, 64, 4096, 4096);
+	open_frags(&f, 64, 4096);
 	addr = cut(&f, 100, 0);
 	block = f.frags->block;
 	mr_frag_free_bulk(f.other, &addr, 1);
@@ -455,7 +453,7 @@ TEST_FRAGS(pages_are_had_from_blocks_that_lie_free)
 	uint64_t cuts[6];
 	uint32_t n;
 
-	open_frags(&f, 64, 4096, 4096);
+	open_frags(&f, 64, 4096);
 	/* All blocks: six are out, one is begun, one is fetched. */
 	assert_int_equal(mr_frag_cache_alloc_bulk(f.frags, cuts, 6, 32768, 0),
 			 6);
@@ -471,7 +469,7 @@ TEST_FRAGS(pages_are_had_from_blocks_that_lie_free)
 	mr_frag_free_bulk(f.p.cache, cuts + 5, 1);
 	mr_frag_cache_drain(f.frags);
 	mri_block_flush(f.other);
-	n += mr_pool_frag_alloc_bulk(f.p.pool, addrs + n, 65 - n, 4096);
+	n += mr_pool_frag_alloc_bulk(f.p.pool, addrs + n, 65 - n);
 	assert_int_equal(n, 64);
 	assert_in_flight(f.p.pool, 64);
 	mr_frag_free_bulk(f.p.cache, addrs, 64);
@@ -482,7 +480,7 @@ TEST_FRAGS(block_that_is_cut_is_no_block_of_pages)
 {
 	uint64_t addr;
 
-	open_frags(&f, 64, 4096, 4096);
+	open_frags(&f, 64, 4096);
 	addr = cut(&f, 1, 0);
 	for (uint32_t order = 0; order <= 3; order++) {
 		mr_page_free_bulk(f.p.pool, order, &addr, 1);
@@ -499,7 +497,7 @@ TEST_FRAGS(too_many_owners_are_refused)
 	struct mri_block *block;
 	int32_t n;
 
-	open_frags(&f, 64, 4096, 4096);
+	open_frags(&f, 64, 4096);
 	frame.addr = cut(&f, 1, 0);
 	block = f.frags->block;
 	for (int i = 0; i < 1000; i++) /* more than a byte could count */

@@ -34,7 +34,7 @@ TEST_POOL(page_has_254_owners_at_most)
 	struct mr_frame frames[3];
 	uint64_t addrs[3];
 
-	fixture_open(&f, 64, 4096, 4096);
+	fixture_open(&f, 64, 4096);
 	mr_frag_alloc_bulk(f.cache, addrs, 3, 4096);
 	for (int i = 0; i < 3; i++)
 		frames[i] = frame_at(addrs[i], 60);
@@ -61,7 +61,7 @@ TEST_POOL(unshare_of_a_sole_frame_does_nothing)
 {
 	struct mr_frame frame, before;
 
-	fixture_open(&f, 64, 4096, 4096);
+	fixture_open(&f, 64, 4096);
 	frame = before = frame_at(alloc_one(f.cache, 4096) + 1, 60);
 	assert_int_equal(mr_frame_unshare(f.cache, &frame, 1), 0);
 	assert_memory_equal(&frame, &before, sizeof(frame));

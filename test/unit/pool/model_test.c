@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of lib/pool (cache.c, chunk.c, free.c, direct.c, frame.c, page_bulk.c,
+ * Tests of lib/pool (cache.c, free.c, direct.c, frame.c, page_bulk.c,
  * page_segment.c, safety.c and others) by long random sequences of calls with
  * fixed seeds, against a model: pool_model.h. After each call the statistics
  * must say the same. Frags of any size have a model of their own: frag_model.h.
@@ -24,17 +24,16 @@ TEST(plain_pools)
 	static const struct mr_pool_config configs[] = {
 		{ .n_pages = 256 },
 		{ .n_pages = 600, .page_bytes = 2048 },
-		{ .n_pages = 60, .page_bytes = 32768, .chunk_bytes = 4096 },
-		{ .n_pages = 90, .page_bytes = 8192, .chunk_bytes = 2048 },
-		{ .n_pages = 300, .page_bytes = 16384, .chunk_bytes = 4096 },
+		{ .n_pages = 60, .page_bytes = 32768 },
+		{ .n_pages = 90, .page_bytes = 8192 },
+		{ .n_pages = 300, .page_bytes = 16384 },
 		{ .n_pages = 1024, .magazine_pages = 128 },
 		{ .n_pages = 3000, .page_bytes = 2048, .magazine_pages = 512 },
 		{ .n_pages = 100, .max_pages = 1024, .segment_pages = 128 },
 		{ .n_pages = 64,
 		  .max_pages = 256,
 		  .segment_pages = 64,
-		  .page_bytes = 8192,
-		  .chunk_bytes = 4096 },
+		  .page_bytes = 8192 },
 	};
 
 	for (uint32_t i = 0; i < sizeof(configs) / sizeof(configs[0]); i++)
@@ -52,7 +51,6 @@ TEST(checked_pools)
 		run_sequence(config, 3);
 		config.n_pages = 100;
 		config.page_bytes = 8192;
-		config.chunk_bytes = 2048;
 		run_sequence(config, 4);
 		config.max_pages = 300;
 		config.segment_pages = 64;

@@ -45,7 +45,7 @@ static uint32_t send_pages(struct pool_fixture *f, uint32_t n, uint32_t at)
 	uint64_t addrs[MR_MAGAZINE_PAGES];
 	uint32_t n_steps;
 
-	assert_int_equal(mr_pool_frag_alloc_bulk(pool, addrs, n, 4096), n);
+	assert_int_equal(mr_pool_frag_alloc_bulk(pool, addrs, n), n);
 	leaving.n_steps = 0;
 	leaving.at = at;
 	leaving.err = -EBUSY;
@@ -73,7 +73,7 @@ TEST(pool_is_kept_until_its_last_page_is_back)
 	static const uint32_t counts[] = { 1, 2, MR_MAGAZINE_PAGES };
 	struct pool_fixture f;
 
-	fixture_open(&f, 64, 4096, 4096);
+	fixture_open(&f, 64, 4096);
 	for (uint32_t i = 0; i < 3; i++) {
 		const uint32_t n_steps = send_pages(&f, counts[i], 0);
 

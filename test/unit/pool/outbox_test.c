@@ -23,7 +23,7 @@ static struct beside {
 static void open_beside(void)
 {
 	memset(&b, 0, sizeof(b));
-	fixture_open(&b.f, 256, 4096, 4096);
+	fixture_open(&b.f, 256, 4096);
 	for (int i = 0; i < N_BESIDE; i++) {
 		b.pools[i] = pool_beside(&b.f, 256, 2048);
 		assert_int_equal(
@@ -116,7 +116,7 @@ TEST(partial_magazine_is_fetched_and_counted)
 	give(0, 5);
 	mr_cache_flush(b.f.cache);
 	assert_int_equal(
-		mr_pool_frag_alloc_bulk(b.pools[0], again, 256, 2048), 5);
+		mr_pool_frag_alloc_bulk(b.pools[0], again, 256), 5);
 	mr_pool_frag_free_bulk(b.pools[0], again, 5);
 	close_beside();
 }
@@ -280,7 +280,7 @@ TEST(pools_are_found_after_others_have_gone)
 	give(1, 1); /* of no pool now */
 	assert_int_equal(pool_stats(b.f.pool).free_invalid, 1);
 	late = pool_beside(&b.f, 32, 32768);
-	assert_int_equal(mr_pool_frag_alloc_bulk(late, &addr, 1, 32768), 1);
+	assert_int_equal(mr_pool_frag_alloc_bulk(late, &addr, 1), 1);
 	mr_frag_free_bulk(b.f.cache, &addr, 1);
 	assert_int_equal(pool_stats(late).n_open, 1);
 	mr_cache_flush(b.f.cache);
@@ -302,10 +302,10 @@ TEST(cache_is_made_from_a_depot_of_small_magazines)
 	struct mr_cache *cache;
 	uint64_t addrs[64];
 
-	fixture_open(&f, 256, 4096, 4096);
+	fixture_open(&f, 256, 4096);
 	config.region = f.region;
 	assert_int_equal(mr_pool_create(f.ctx, &config, &small, NULL), 0);
-	assert_int_equal(mr_pool_frag_alloc_bulk(small, addrs, 64, 4096), 64);
+	assert_int_equal(mr_pool_frag_alloc_bulk(small, addrs, 64), 64);
 	assert_in_range(small->depot.n_magazines, 2, 63);
 	for (int i = 0; i < 63; i++) {
 		mr_frag_free_bulk(f.cache, &addrs[i], 1);
@@ -354,7 +354,7 @@ TEST(pool_is_destroyed_when_its_pages_are_back)
 	struct pool_fixture f;
 	struct leaving l;
 
-	fixture_open(&f, 256, 4096, 4096);
+	fixture_open(&f, 256, 4096);
 	l.cache = f.cache;
 	for (uint32_t round = 0; round < 200; round++) {
 		const uint32_t order = round % 4 == 3 ? 3 : 0;

@@ -15,7 +15,7 @@ TEST_POOL(one_block_is_tried_below_the_watermark)
 {
 	uint32_t n;
 
-	fixture_open(&f, 100, 4096, 4096);
+	fixture_open(&f, 100, 4096);
 	f.pool->page_alloc.low_pages = 30;
 	/* A single page is had, and counted. */
 	for (uint32_t i = 0; i < 75; i++) {
@@ -69,7 +69,7 @@ TEST_POOL(freed_blocks_wait_without_the_lock)
 		struct mr_frame frames[32];
 		uint64_t n_calls;
 
-		fixture_open(&f, 64, 4096, 4096);
+		fixture_open(&f, 64, 4096);
 		for (uint32_t round = 0; round < 3; round++) {
 			alloc_all(f.pool, order, n);
 			n_calls = page_stats(f.pool).free_calls;
@@ -172,7 +172,7 @@ TEST(idle_blocks_and_held_pages_are_had_too)
 	struct pool_fixture q;
 	uint64_t block;
 
-	open_frags(&g, 64, 4096, 4096);
+	open_frags(&g, 64, 4096);
 	for (uint32_t i = 0; i < 8; i++)
 		addrs[i] = cut(&g, 32768, 0);
 	for (uint32_t i = 0; i < 8; i++)
@@ -183,8 +183,8 @@ TEST(idle_blocks_and_held_pages_are_had_too)
 	mr_page_free_bulk(g.p.pool, 3, &block, 1);
 	close_frags(&g);
 
-	checked_open(&q, MR_SAFETY_POISON, 64, 4096, 4096);
-	assert_int_equal(mr_pool_frag_alloc_bulk(q.pool, addrs, 64, 4096), 64);
+	checked_open(&q, MR_SAFETY_POISON, 64, 4096);
+	assert_int_equal(mr_pool_frag_alloc_bulk(q.pool, addrs, 64), 64);
 	mr_pool_frag_free_bulk(q.pool, addrs, 64);
 	assert_int_equal(page_stats(q.pool).n_free, 0);
 	assert_int_equal(mr_page_alloc_bulk(q.pool, 0, addrs, 64), 64);

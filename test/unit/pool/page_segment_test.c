@@ -280,7 +280,7 @@ TEST_POOL(statistics_need_a_size)
 {
 	struct mr_page_stats s = { .size = 0 };
 
-	fixture_open(&f, 70, 4096, 4096);
+	fixture_open(&f, 70, 4096);
 	assert_int_equal(mr_page_stats(f.pool, &s), -EINVAL);
 	s = page_stats(f.pool);
 	assert_int_equal(s.n_free_blocks[3], 8);

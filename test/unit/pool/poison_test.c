@@ -26,7 +26,7 @@ TEST_POOL(freed_pages_are_filled)
 {
 	uint64_t addr;
 
-	checked_open(&f, MR_SAFETY_POISON, N_PAGES, 4096, 4096);
+	checked_open(&f, MR_SAFETY_POISON, N_PAGES, 4096);
 	addr = alloc_one(f.cache, 4096);
 	memset(f.base + addr, 1, 4096);
 	mr_frag_free_bulk(f.cache, &addr, 1);
@@ -43,7 +43,7 @@ TEST_POOL(a_write_after_free_is_found)
 	uint64_t n_broken = 0;
 
 	for (uint32_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		checked_open(&f, MR_SAFETY_POISON, N_PAGES, 4096, 4096);
+		checked_open(&f, MR_SAFETY_POISON, N_PAGES, 4096);
 		addrs[0] = alloc_one(f.cache, 4096);
 		mr_frag_free_bulk(f.cache, addrs, 1);
 		write_at(addrs[0] + places[i], 0x42);
@@ -63,26 +63,25 @@ TEST_POOL(a_write_after_free_is_found)
 	}
 }
 
-/* Through a frame's address, in a page of several chunks, with no cache. */
-TEST_POOL(chunks_are_filled_too)
+/* Through a frame's address, with no cache. */
+TEST_POOL(pages_are_filled_by_whoever_frees_them)
 {
 	uint64_t addrs[N_PAGES], first;
 
-	checked_open(&f, MR_SAFETY_POISON, N_PAGES, 8192, 2048);
-	first = alloc_one(f.cache, 2048);
-	addrs[0] = alloc_one(f.cache, 2048);
-	mr_frag_free_bulk(f.cache, &first, 1);
-	write_at(first + 5, 1); /* while another one is out */
-	mr_frag_free_bulk(f.cache, addrs, 1);
+	checked_open(&f, MR_SAFETY_POISON, N_PAGES, 8192);
+	first = alloc_one(f.cache, 8192);
 	mr_cache_destroy(f.cache);
+	addrs[0] = first + 128;
+	mr_pool_frag_free_bulk(f.pool, addrs, 1);
+	write_at(first + 5, 1);
 	assert_in_flight(f.pool, 0);
-	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, addrs, N_PAGES, 8192),
+	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, addrs, N_PAGES),
 			 N_PAGES);
 	assert_int_equal(pool_stats(f.pool).poison_broken, 1);
 	assert_log_has(&f, ": byte 5 is 0x01");
 	mr_pool_frag_free_bulk(f.pool, addrs, N_PAGES);
 	/* And all of them again, unbroken. */
-	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, addrs, N_PAGES, 8192),
+	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, addrs, N_PAGES),
 			 N_PAGES);
 	mr_pool_frag_free_bulk(f.pool, addrs, N_PAGES);
 	assert_int_equal(pool_stats(f.pool).poison_broken, 1);
@@ -94,7 +93,7 @@ TEST_POOL(the_oldest_are_used_again_first)
 	uint64_t order[3 * N_PAGES], all[N_PAGES];
 	const uint32_t bound = N_PAGES / 4;
 
-	checked_open(&f, MR_SAFETY_POISON, N_PAGES, 4096, 4096);
+	checked_open(&f, MR_SAFETY_POISON, N_PAGES, 4096);
 	/* Fresh pages first; then as they came back. */
 	for (uint32_t i = 0; i < 3 * N_PAGES; i++) {
 		order[i] = alloc_one(f.cache, 4096);
@@ -137,7 +136,7 @@ static void read_after_free(void)
 {
 	uint64_t addr;
 
-	checked_open(&f, MR_SAFETY_POISON, N_PAGES, 4096, 4096);
+	checked_open(&f, MR_SAFETY_POISON, N_PAGES, 4096);
 	addr = alloc_one(f.cache, 4096);
 	mr_frag_free_bulk(f.cache, &addr, 1);
 	_exit(f.base[addr + 100] == MRI_POISON ? 0 : 77);
@@ -148,7 +147,7 @@ static void write_before_free(void)
 {
 	uint64_t addr;
 
-	checked_open(&f, MR_SAFETY_POISON, 2, 4096, 4096);
+	checked_open(&f, MR_SAFETY_POISON, 2, 4096);
 	for (uint32_t i = 0; i < 8; i++) {
 		addr = alloc_one(f.cache, 4096);
 		memset(f.base + addr, 1, 4096);

@@ -37,7 +37,7 @@ enum {
 };
 
 struct layout {
-	uint32_t n_pages, page_bytes, chunk_bytes, n_workers, n_ops;
+	uint32_t n_pages, page_bytes, n_workers, n_ops;
 	bool is_flooded;   /* or each frame has one owner */
 	bool has_frags;    /* or each frame is a buffer */
 	bool has_blocks;   /* of the page allocator, too */
@@ -77,7 +77,7 @@ static uint8_t add_owners(struct worker *w, uint64_t addr, int n)
 	return s->layout.has_frags ?
 		       n < 0 :
 		       __atomic_fetch_add(
-			       &s->n_owners[addr / s->layout.chunk_bytes],
+			       &s->n_owners[addr / s->layout.page_bytes],
 			       (uint8_t)n, __ATOMIC_RELAXED);
 }
 
@@ -125,7 +125,7 @@ static void do_alloc(struct worker *w)
 	const bool is_block = l->has_blocks && mt_random(w->thread, 2) == 0;
 	const uint32_t order = is_block ? mt_random(w->thread, 4) : 0;
 	const uint32_t n_bytes =
-		is_block ? l->page_bytes << order : l->chunk_bytes;
+		l->page_bytes << order;
 	uint64_t addrs[MAX_BURST];
 	uint32_t n = 1 + mt_random(w->thread, is_block ? 8 : MAX_BURST);
 
@@ -498,7 +498,7 @@ static void drain_rings(struct shared *shared)
 
 		for (uint32_t k = 0; k < n && !shared->layout.has_frags; k++)
 			shared->n_owners[frames[k].addr /
-					 shared->layout.chunk_bytes]--;
+					 shared->layout.page_bytes]--;
 		mr_frame_free_bulk(shared->f.cache, frames, n);
 		for (uint32_t k = 0; k < shared->layout.n_workers; k++)
 			mr_ring_spsc_destroy(shared->rings[i][k]);
@@ -515,7 +515,6 @@ static void open_pools(struct shared *s, struct layout layout)
 					 .n_pages = layout.n_pages,
 					 .magazine_pages = MR_MAGAZINE_PAGES,
 					 .page_bytes = layout.page_bytes,
-					 .chunk_bytes = layout.chunk_bytes,
 					 .safety = layout.safety };
 
 	if (layout.is_growing) {
@@ -578,27 +577,27 @@ static void run_layout(struct layout layout, struct seen *seen)
 TEST(each_frame_has_its_owners_and_all_pages_come_back)
 {
 	static const struct layout layouts[] = {
-		{ 640, 2048, 2048, 1, N_OPS, .is_flooded = true },
-		{ 640, 2048, 2048, 5, N_OPS, .is_flooded = true,
+		{ 640, 2048, 1, N_OPS, .is_flooded = true },
+		{ 640, 2048, 5, N_OPS, .is_flooded = true,
 		  .is_parcelled = true },
-		{ 4000, 2048, 2048, MAX_WORKERS, N_OPS / 3,
+		{ 4000, 2048, MAX_WORKERS, N_OPS / 3,
 		  .is_flooded = true },
 		/* No page has two owners: frees do not look at them. */
-		{ 640, 2048, 2048, 5, N_OPS, .is_flooded = false },
-		{ 640, 2048, 2048, 2, N_OPS, .is_pipeline = true },
-		{ 640, 2048, 2048, 5, N_OPS, .is_pipeline = true,
+		{ 640, 2048, 5, N_OPS, .is_flooded = false },
+		{ 640, 2048, 2, N_OPS, .is_pipeline = true },
+		{ 640, 2048, 5, N_OPS, .is_pipeline = true,
 		  .is_parcelled = true },
-		{ 640, 8192, 2048, 5, N_OPS, .is_flooded = true },
-		{ 640, 8192, 2048, 5, N_OPS / 4, .is_flooded = true,
+		{ 640, 8192, 5, N_OPS, .is_flooded = true },
+		{ 640, 8192, 5, N_OPS / 4, .is_flooded = true,
 		  .safety = MR_SAFETY_POISON },
-		{ 512, 4096, 4096, 4, N_OPS / 4, .has_blocks = true,
+		{ 512, 4096, 4, N_OPS / 4, .has_blocks = true,
 		  .is_growing = true },
-		{ 512, 4096, 4096, 4, N_OPS / 8, .has_blocks = true,
+		{ 512, 4096, 4, N_OPS / 8, .has_blocks = true,
 		  .is_growing = true, .safety = MR_SAFETY_POISON },
 		/* So few pages that blocks, and then pages, run out. */
-		{ 700, 4096, 4096, 5, N_OPS * 2, .is_flooded = true,
+		{ 700, 4096, 5, N_OPS * 2, .is_flooded = true,
 		  .has_frags = true },
-		{ 200, 4096, 4096, 5, N_OPS / 2, .is_flooded = true,
+		{ 200, 4096, 5, N_OPS / 2, .is_flooded = true,
 		  .has_frags = true },
 	};
 	struct seen seen = { 0 };

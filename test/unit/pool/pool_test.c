@@ -18,19 +18,13 @@ TEST_CTX(wrong_config_is_refused_with_a_reason)
 		{ { SIZE, .page_bytes = 1024 }, "pages of 1024" },
 		{ { SIZE, .page_bytes = 3000 }, "power of two" },
 		{ { SIZE, .page_bytes = 65536 }, "2048 to 32768" },
-		{ { SIZE, .chunk_bytes = 1024 }, "chunks of 1024" },
-		{ { SIZE, .chunk_bytes = 8192, .page_bytes = 8192 },
-		  "chunks of 8192" },
-		{ { SIZE, .chunk_bytes = 4096, .page_bytes = 2048 },
-		  "at most a page of 2048" },
 		{ { SIZE, .headroom_bytes = 4033 }, "headroom of 4033" },
 		{ { SIZE, .headroom_bytes = UINT32_MAX - 10,
 		    .tailroom_bytes = 100 },
 		  "headroom of" },
 		{ { SIZE, .tailroom_bytes = 3905 }, "tailroom of 3905" },
-		{ { SIZE, .page_bytes = 8192, .chunk_bytes = 2048,
-		    .headroom_bytes = 1985 },
-		  "a chunk of 2048" },
+		{ { SIZE, .page_bytes = 2048, .headroom_bytes = 1985 },
+		  "a page of 2048" },
 		{ { SIZE, .n_pages = (1u << 28) + 1 }, "at most 268435456" },
 		{ { SIZE, .magazine_pages = 1 }, "power of two, 64 to 512" },
 		{ { SIZE, .magazine_pages = 32 }, "power of two, 64 to 512" },
@@ -73,7 +67,6 @@ TEST_CTX(defaults_are_what_the_header_says)
 	assert_int_equal(s.n_pages, 8192);
 	assert_int_equal(s.n_free, 8192);
 	assert_int_equal(s.page_bytes, 4096);
-	assert_int_equal(s.chunk_bytes, 4096);
 	assert_int_equal(s.headroom_bytes, 128);
 	assert_int_equal(s.max_caches, 64);
 	assert_int_equal(mr_pool_destroy(pool, NULL), 0);
@@ -122,7 +115,7 @@ TEST_POOL(pools_share_a_region_until_it_is_full)
 	struct mr_region_stats after = before;
 	struct mr_reason why = { "" };
 
-	fixture_open(&f, 16, 2048, 2048);
+	fixture_open(&f, 16, 2048);
 	assert_ptr_equal(mr_pool_region(f.pool), f.region);
 	for (int i = 1; i < MRI_MAX_TENANTS; i++)
 		pools[i] = pool_beside(&f, 16, 4096);
@@ -144,7 +137,7 @@ TEST_POOL(pool_in_use_is_not_destroyed)
 	struct mr_reason why = { "" };
 	uint64_t addrs[3];
 
-	fixture_open(&f, 256, 4096, 4096);
+	fixture_open(&f, 256, 4096);
 	assert_int_equal(mr_pool_destroy(f.pool, &why), -EBUSY);
 	assert_reason_has(&why, "0 ports and 1 caches");
 	mr_frag_alloc_bulk(f.cache, addrs, 3, 4096);
@@ -181,7 +174,7 @@ TEST_POOL(destroying_says_where_the_pages_are)
 	mr_frag_free_bulk(f.cache, addrs + 64, 192);
 	/* 10 in rings and frames, 8 in a block that is cut, 24 fetched. */
 	assert_int_equal(mri_pool_commit(f.pool, "xdp:a", 7, 0, NULL), 0);
-	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, addrs, 10, 4096), 10);
+	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, addrs, 10), 10);
 	assert_int_equal(mr_frag_cache_alloc(frags, 100, 0, &frag), 0);
 	assert_int_equal(mr_pool_destroy(f.pool, &why), -EBUSY);
 	assert_reason_has(&why, "is in use by 1 ports and 2 caches");
@@ -235,7 +228,7 @@ TEST_POOL(pinned_pool_is_not_destroyed_and_still_found)
 	struct mr_reason why = { "" };
 	uint64_t addr;
 
-	fixture_open(&f, 64, 4096, 4096);
+	fixture_open(&f, 64, 4096);
 	beside = pool_beside(&f, 64, 4096);
 	mr_region_pin(f.region, "xdp:lan", 1 << 20);
 	assert_int_equal(mr_pool_destroy(beside, &why), -EBUSY);
@@ -261,7 +254,7 @@ TEST_POOL(commitments_add_up_and_are_refused_with_the_number)
 	struct mr_cache *cache;
 	struct mr_reason why = { "" };
 
-	fixture_open(&f, 1000, 4096, 4096);
+	fixture_open(&f, 1000, 4096);
 	assert_int_equal(pool_stats(f.pool).n_committed, 128);
 	assert_int_equal(mri_pool_commit(f.pool, "xdp:a", 873, 0, &why),
 			 -ENOMEM);
@@ -284,32 +277,6 @@ TEST_POOL(commitments_add_up_and_are_refused_with_the_number)
 	mr_cache_destroy(cache);
 	assert_int_equal(pool_stats(f.pool).n_committed, 872);
 	mri_pool_uncommit(f.pool, 744);
-}
-
-/*
- * A cache that cuts pages into chunks has one more page: the one being cut.
- * When it is full, a port still gets all the pages that were promised.
- */
-TEST_POOL(open_page_is_committed_too)
-{
-	enum { N_PAGES = 300, N_CACHED = 128, N_PORT = N_PAGES - N_CACHED - 1 };
-	uint64_t addrs[N_PAGES], chunk;
-
-	fixture_open(&f, N_PAGES, 8192, 2048);
-	assert_int_equal(mri_pool_commit(f.pool, "a", N_PORT + 1, 0, NULL),
-			 -ENOMEM);
-	assert_int_equal(mri_pool_commit(f.pool, "a", N_PORT, 0, NULL), 0);
-	/* Whole magazines, so that none is left half full in the cache. */
-	chunk = mr_frag_alloc(f.cache, 2048);
-	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 191, 8192), 191);
-	mr_pool_frag_free_bulk(f.pool, addrs + N_CACHED, 191 - N_CACHED);
-	mr_frag_free_bulk(f.cache, addrs, N_CACHED);
-	assert_int_equal(pool_stats(f.pool).n_cached, N_CACHED);
-	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, addrs, N_PAGES, 8192),
-			 N_PORT);
-	mr_pool_frag_free_bulk(f.pool, addrs, N_PORT);
-	mr_frag_free(f.cache, chunk);
-	mri_pool_uncommit(f.pool, N_PORT);
 }
 
 TEST_CTX(pool_names_itself_in_the_memory_map)

@@ -38,7 +38,7 @@ TEST_POOL(each_place_is_told_once)
 {
 	uint64_t addr;
 
-	checked_open(&f, MR_SAFETY_STATES, N_PAGES, 4096, 4096);
+	checked_open(&f, MR_SAFETY_STATES, N_PAGES, 4096);
 	addr = alloc_one(f.cache, 4096);
 	for (uint32_t i = 0; i < 10; i++)
 		mr_frag_free_bulk(f.cache, &addr, 1);
@@ -80,7 +80,7 @@ static void *adopt_and_use(void *opaque)
 
 TEST_POOL(a_cache_knows_its_thread)
 {
-	checked_open(&f, MR_SAFETY_STATES, N_PAGES, 4096, 4096);
+	checked_open(&f, MR_SAFETY_STATES, N_PAGES, 4096);
 	/* Who made it does not matter, but who uses it. */
 	on_thread(alloc_and_free, f.cache);
 	assert_int_equal(f.allocator.n_lines, 0);
@@ -100,7 +100,7 @@ TEST_POOL(the_level_changes_at_rest_only)
 	struct mr_reason reason;
 	uint64_t addr;
 
-	fixture_open(&f, N_PAGES, 4096, 4096);
+	fixture_open(&f, N_PAGES, 4096);
 	assert_int_equal(mr_pool_set_safety(f.pool, MR_SAFETY_STATES, &reason),
 			 -EBUSY);
 	assert_reason_has(&reason, "1 caches exist and 0 pages are in flight");
@@ -127,7 +127,7 @@ TEST_POOL(the_level_changes_at_rest_only)
 	addr = f.pool->addr;
 	mr_pool_frag_free_bulk(f.pool, &addr, 1);
 	assert_int_equal(n_double(f.pool), 1);
-	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, &addr, 1, 4096), 1);
+	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, &addr, 1), 1);
 	mr_pool_frag_free_bulk(f.pool, &addr, 1);
 	assert_in_flight(f.pool, 0);
 	assert_int_equal(mr_pool_set_safety(f.pool, MR_SAFETY_COUNTS, NULL), 0);
@@ -141,7 +141,7 @@ TEST_POOL(the_level_changes_at_rest_only)
  * all others are told.
  */
 struct race {
-	uint32_t chunk_bytes;
+	uint32_t page_bytes;
 	uint64_t addr;
 	pthread_barrier_t barrier;
 };
@@ -160,7 +160,7 @@ static void free_the_same(struct mt_thread *thread)
 		if (thread->id == 1)
 			mt_check(thread->run,
 				 mr_frag_alloc_bulk(cache, &race->addr, 1,
-						    race->chunk_bytes) == 1);
+						    race->page_bytes) == 1);
 		pthread_barrier_wait(&race->barrier);
 		addr = race->addr;
 		mr_frag_free_bulk(cache, &addr, 1);
@@ -171,10 +171,10 @@ static void free_the_same(struct mt_thread *thread)
 
 TEST_POOL(one_of_many_is_right)
 {
-	static const uint32_t pages[][2] = { { 4096, 4096 }, { 8192, 2048 } };
+	static const uint32_t pages[] = { 4096, 8192 };
 
 	for (uint32_t i = 0; i < 2; i++) {
-		struct race race = { .chunk_bytes = pages[i][1] };
+		struct race race = { .page_bytes = pages[i] };
 		struct mt_run run = { .body = free_the_same,
 				      .shared = &race,
 				      .n_threads = N_RACERS,
@@ -182,13 +182,12 @@ TEST_POOL(one_of_many_is_right)
 
 		pthread_barrier_init(&race.barrier, NULL, N_RACERS);
 		/* So many that other caches may hold some. */
-		checked_open(&f, MR_SAFETY_STATES, 1024, pages[i][0],
-			     pages[i][1]);
+		checked_open(&f, MR_SAFETY_STATES, 1024, pages[i]);
 		assert_int_equal(mt_run(&run), 0);
 		assert_int_equal(n_double(f.pool),
 				 (N_RACERS - 1) * run.n_ops);
 		assert_in_flight(f.pool, 0);
-		assert_all_differ(pages[i][1]);
+		assert_all_differ(pages[i]);
 		fixture_close(&f);
 		pthread_barrier_destroy(&race.barrier);
 	}

@@ -15,7 +15,7 @@ __attribute__((noinline)) static void take_here(struct mr_cache *cache,
 __attribute__((noinline)) static void take_there(struct mr_pool *pool,
 						 uint64_t *addrs, uint32_t n)
 {
-	assert_int_equal(mr_pool_frag_alloc_bulk(pool, addrs, n, 4096), n);
+	assert_int_equal(mr_pool_frag_alloc_bulk(pool, addrs, n), n);
 }
 
 TEST_POOL(leaks_have_place_and_age)
@@ -117,8 +117,7 @@ TEST_POOL(frags_are_on_the_name_of_who_cut_them)
 		struct mr_leak leaks[2];
 		uint64_t addr;
 
-		checked_open(&f, MR_SAFETY_STATES, is_page ? 7 : 64, 4096,
-			     4096);
+		checked_open(&f, MR_SAFETY_STATES, is_page ? 7 : 64, 4096);
 		assert_int_equal(mr_frag_cache_create(f.cache, &frags, NULL),
 				 0);
 		/* Somebody else before, who gave it back; then restarted. */
@@ -148,7 +147,7 @@ TEST_POOL(unchecked_pools_know_nobody)
 	struct mr_leak leak;
 	uint64_t addr;
 
-	fixture_open(&f, 64, 4096, 4096);
+	fixture_open(&f, 64, 4096);
 	addr = alloc_one(f.cache, 4096);
 	assert_int_equal(mr_pool_leaks(f.pool, &leak, 1), 0);
 	mr_frag_free_bulk(f.cache, &addr, 1);

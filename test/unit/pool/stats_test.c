@@ -10,7 +10,7 @@ TEST_POOL(size_says_what_the_caller_knows)
 		uint64_t later[2]; /* of a version to come */
 	} newer = { .known = { .size = sizeof(newer) }, .later = { 7, 7 } };
 
-	fixture_open(&f, 100, 4096, 4096);
+	fixture_open(&f, 100, 4096);
 	memset(&s, 0x77, sizeof(s));
 	s.size = offsetof(struct mr_pool_stats, n_free);
 	assert_int_equal(mr_pool_stats(f.pool, &s), 0);
@@ -29,7 +29,7 @@ TEST_POOL(size_says_what_the_caller_knows)
 /* Read while they run, two sums may cross; then nothing is less than none. */
 TEST_POOL(crossed_sums_do_not_wrap)
 {
-	fixture_open(&f, 64, 4096, 4096);
+	fixture_open(&f, 64, 4096);
 	f.cache->counters.n_free += 5; /* as if n_alloc had been read before */
 	f.cache->counters.n_from_depot += 64;
 	assert_int_equal(pool_stats(f.pool).n_in_flight, 0);
@@ -43,13 +43,12 @@ TEST_POOL(counters_may_wrap)
 {
 	uint64_t addrs[300];
 
-	fixture_open(&f, 512, 4096, 4096);
+	fixture_open(&f, 512, 4096);
 	f.cache->pair.top |= UINT64_MAX << MR_TOP_BITS; /* 2^54 - 1 pages left */
 	f.cache->n_fetched -= 100;
 	f.pool->counters.n_direct_free -= 100;
 	mr_frag_alloc_bulk(f.cache, addrs, 200, 4096);
-	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, addrs + 200, 100,
-						 4096),
+	assert_int_equal(mr_pool_frag_alloc_bulk(f.pool, addrs + 200, 100),
 			 100);
 	assert_in_flight(f.pool, 300); /* 100 fewer fetched, 100 fewer back */
 	assert_int_equal(pool_stats(f.pool).alloc_fast, 199);
@@ -57,19 +56,4 @@ TEST_POOL(counters_may_wrap)
 	f.cache->n_fetched += 100;
 	f.pool->counters.n_direct_free += 100;
 	assert_in_flight(f.pool, 0);
-}
-
-/* The next frag of the last page of a pool may be behind its end. */
-TEST_POOL(open_page_at_the_end_of_the_pool)
-{
-	uint64_t addrs[8];
-
-	fixture_open(&f, 2, 8192, 2048);
-	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, 8, 2048), 8);
-	/* What a reader sees between the owner's two stores. */
-	f.cache->open_addr = f.pool->addr + 2 * 8192;
-	f.cache->n_open_left = 1;
-	assert_in_flight(f.pool, 2);
-	f.cache->n_open_left = 0;
-	mr_frag_free_bulk(f.cache, addrs, 8);
 }

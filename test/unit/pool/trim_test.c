@@ -46,7 +46,7 @@ TEST_POOL(magazines_are_sorted)
 	struct mri_magazine *magazine;
 	uint32_t next = 0;
 
-	fixture_open(&f, N_PAGES, 4096, 4096);
+	fixture_open(&f, N_PAGES, 4096);
 	churn(f.cache, addrs, N_PAGES);
 	/* What was in use just now may be needed again: none of it is idle. */
 	f.pool->trim.n_high = 2 * N_PAGES;
@@ -80,7 +80,7 @@ TEST(half_of_the_magazines_stay)
 	struct frag_fixture g;
 	uint64_t addrs[N_PAGES];
 
-	open_frags(&g, N_PAGES, 4096, 4096);
+	open_frags(&g, N_PAGES, 4096);
 	for (uint32_t i = 0; i < 64; i++)
 		addrs[i] = cut(&g, 32768, 0);
 	for (uint32_t i = 0; i < 64; i++)
@@ -102,7 +102,7 @@ TEST_POOL(it_looks_at_no_more_than_it_may)
 	struct mr_trim_report report = { 0 };
 	uint64_t addrs[N_PAGES];
 
-	fixture_open(&f, N_PAGES, 4096, 4096);
+	fixture_open(&f, N_PAGES, 4096);
 	assert_int_equal(trim(f.pool, NULL).n_magazines, 0);
 	churn(f.cache, addrs, N_PAGES);
 	assert_int_equal(trim(f.pool, &three).n_magazines, 3);
@@ -123,7 +123,7 @@ TEST_POOL(duplicates_are_dropped)
 {
 	uint64_t addrs[N_PAGES], n_found = 0;
 
-	fixture_open(&f, N_PAGES, 4096, 4096);
+	fixture_open(&f, N_PAGES, 4096);
 	assert_int_equal(mr_frag_alloc_bulk(f.cache, addrs, N_PAGES, 4096),
 			 N_PAGES);
 	mr_frag_free_bulk(f.cache, addrs, 256);

@@ -119,7 +119,7 @@ static int set_up(void **state)
 {
 	(void)state;
 	memset(&fake, 0, sizeof(fake));
-	fixture_open(&f, 1024, 4096, 2048);
+	fixture_open(&f, 1024, 4096);
 	assert_int_equal(mr_ctx_add_driver(f.ctx, &polled, NULL), 0);
 	assert_int_equal(mr_ctx_add_driver(f.ctx, &linked, NULL), 0);
 	return 0;

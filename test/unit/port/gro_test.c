@@ -38,8 +38,7 @@ static void begin(void)
 	struct mr_port_config config = { .size = sizeof(config) };
 
 	fixture_open_with(&b.f, (struct mr_pool_config){ .n_pages = PAGES,
-							 .page_bytes = PAGE,
-							 .chunk_bytes = PAGE });
+							 .page_bytes = PAGE });
 	config.pool = b.f.pool;
 	assert_int_equal(mr_port_open(b.f.ctx, "pair:g,ring=1024,sg=on",
 				      &config, &b.near, NULL),

@@ -44,7 +44,6 @@ static void begin(uint32_t headroom_bytes)
 	fixture_open_with(&b.f, (struct mr_pool_config){
 					.n_pages = PAGES,
 					.page_bytes = PAGE,
-					.chunk_bytes = PAGE,
 					.headroom_bytes = headroom_bytes });
 	config.pool = b.f.pool;
 	assert_int_equal(mr_port_open(b.f.ctx, "pair:o,ring=64,sg=on", &config,

@@ -146,7 +146,7 @@ static int set_up(void **state)
 {
 	(void)state;
 	memset(&fake, 0, sizeof(fake));
-	fixture_open(&f, 1024, 4096, 2048);
+	fixture_open(&f, 1024, 4096);
 	assert_int_equal(mr_ctx_add_driver(f.ctx, &fake_driver, NULL), 0);
 	assert_int_equal(mr_ctx_add_driver(f.ctx, &bare_driver, NULL), 0);
 	assert_int_equal(mr_ctx_add_driver(f.ctx, &made_driver, NULL), 0);
@@ -184,13 +184,12 @@ PORT_TEST(open_gives_the_driver_its_head)
 	assert_ptr_equal(fake.head.region, f.region);
 	assert_ptr_equal(fake.head.base, f.base);
 	assert_int_equal(fake.head.page_bytes, 4096);
-	assert_int_equal(fake.head.chunk_bytes, 2048);
 	assert_int_equal(fake.head.headroom_bytes, 128);
 	assert_int_equal(fake.head.n_workers, 2);
 	assert_int_equal(fake.head.fd, -1);
 	assert_int_equal(fake.head.n_committed_pages, 100 + 2 * MR_BURST_MAX);
 	assert_int_equal(pool_stats(f.pool).n_committed,
-			 129 + 100 + 2 * MR_BURST_MAX);
+			 128 + 100 + 2 * MR_BURST_MAX);
 
 	assert_int_equal(mr_port_info(port, &info), 0);
 	assert_string_equal(info.name, "fake:dev");
@@ -202,7 +201,7 @@ PORT_TEST(open_gives_the_driver_its_head)
 	assert_null(mr_port_txq(port, 0));
 	mr_port_close(port);
 	assert_int_equal(fake.n_closed, 1);
-	assert_int_equal(pool_stats(f.pool).n_committed, 129);
+	assert_int_equal(pool_stats(f.pool).n_committed, 128);
 	mr_port_close(NULL);
 }
 
@@ -222,9 +221,9 @@ PORT_TEST(failure_is_undone_and_has_its_reason)
 		{ "bare:x,key=1", 0, 0, 0, -EINVAL, "it has: none" },
 		{ "fake:x", -ENODEV, 0, 0, -ENODEV, "no need" },
 		{ "fake:x", 0, -EPERM, 0, -EPERM, "no luck" },
-		{ "fake:x", 0, 0, 640, -ENOMEM,
-		  "fake:x needs 896 pages for its rings and a burst per "
-		  "worker, and other ports and caches of pool hold 129: "
+		{ "fake:x", 0, 0, 641, -ENOMEM,
+		  "fake:x needs 897 pages for its rings and a burst per "
+		  "worker, and other ports and caches of pool hold 128: "
 		  "the pool needs at least 1025 pages and has 1024" },
 		{ "fake:x", 0, 0, UINT32_MAX, -ENOMEM,
 		  "the pool needs at least" },
@@ -241,7 +240,7 @@ PORT_TEST(failure_is_undone_and_has_its_reason)
 		assert_reason_has(&why, cases[i].words);
 		assert_ptr_equal(port, (struct mr_port *)1);
 		assert_int_equal(f.allocator.n_out, n_out);
-		assert_int_equal(pool_stats(f.pool).n_committed, 129);
+		assert_int_equal(pool_stats(f.pool).n_committed, 128);
 		assert_int_equal(f.pool->n_ports, 0);
 	}
 	assert_int_equal(fake.n_closed, 0); /* open() undoes itself */
@@ -267,7 +266,7 @@ PORT_TEST(wrong_config_is_refused)
 	f.allocator.fail_at = f.allocator.n_calls + 1;
 	assert_int_equal(open_port("fake:x"), -ENOMEM);
 	assert_reason_has(&why, "no memory for a port");
-	assert_int_equal(pool_stats(f.pool).n_committed, 129);
+	assert_int_equal(pool_stats(f.pool).n_committed, 128);
 }
 
 PORT_TEST(queues_are_arrays_of_the_drivers_structs)

@@ -30,7 +30,7 @@ static int size_open(struct mr_port *base, const struct mr_spec *spec,
 	(void)spec;
 	(void)reterr_reason;
 	snprintf(line, sizeof(line), "%s", allocator.last_line);
-	if (mr_pool_frag_alloc_bulk(base->pool, &first_addr, 1, 4096) == 1)
+	if (mr_pool_frag_alloc_bulk(base->pool, &first_addr, 1) == 1)
 		mr_pool_frag_free_bulk(base->pool, &first_addr, 1);
 	return 0;
 }
@@ -304,7 +304,7 @@ SIZE_TEST(pool_of_the_default_size_does_not_grow_when_it_runs_dry)
 	struct mr_pool *pool = make_pool((struct mr_pool_config){ 0 });
 	uint64_t *addrs = calloc(8193, sizeof(*addrs));
 
-	assert_int_equal(mr_pool_frag_alloc_bulk(pool, addrs, 8193, 4096),
+	assert_int_equal(mr_pool_frag_alloc_bulk(pool, addrs, 8193),
 			 8192);
 	mr_pool_frag_free_bulk(pool, addrs, 8192);
 	free(addrs);
@@ -336,7 +336,7 @@ SIZE_TEST(limit_that_the_program_set_is_reached_in_two_ways)
 	assert_int_equal(open_port(pool, 0, 1), 0);
 	assert_int_equal(open_port(pool, 1, 1), 0);
 	assert_in_range(pool_stats(pool).n_pages, 10000, 15000);
-	assert_int_equal(mr_pool_frag_alloc_bulk(pool, addrs, 20001, 4096),
+	assert_int_equal(mr_pool_frag_alloc_bulk(pool, addrs, 20001),
 			 20000);
 	mr_pool_frag_free_bulk(pool, addrs, 20000);
 	free(addrs);
@@ -403,8 +403,8 @@ SIZE_TEST(second_pool_of_a_region_follows_the_first_without_a_gap)
 			 2 * 8192 * 4096);
 	/* A frame finds its pool, whoever frees it. */
 	assert_int_equal(mr_cache_create(first, &cache, &why), 0);
-	assert_int_equal(mr_pool_frag_alloc_bulk(second, &addr, 1, 4096), 1);
-	assert_int_equal(mr_pool_frag_alloc_bulk(first, &other, 1, 4096), 1);
+	assert_int_equal(mr_pool_frag_alloc_bulk(second, &addr, 1), 1);
+	assert_int_equal(mr_pool_frag_alloc_bulk(first, &other, 1), 1);
 	mr_frag_free(cache, addr);
 	mr_frag_free(cache, other);
 	mr_cache_flush(cache);

@@ -47,7 +47,7 @@ static void open_bench(const char *first, const char *second)
 	struct mr_reason why;
 	uint32_t id;
 
-	fixture_open(&f, 8192, PAGE, PAGE);
+	fixture_open(&f, 8192, PAGE);
 	ports[0] = open_port(f.pool, first);
 	peers[0] = open_port(f.pool, first);
 	ports[1] = open_port(f.pool, second);
@@ -289,7 +289,7 @@ TEST(ports_of_two_regions_are_refused)
 	struct mr_pool *other;
 	struct mr_reason why;
 
-	fixture_open(&f, 8192, PAGE, PAGE);
+	fixture_open(&f, 8192, PAGE);
 	assert_int_equal(mr_pool_create(f.ctx, &config, &other, NULL), 0);
 	ports[0] = open_port(f.pool, "null:");
 	ports[1] = open_port(other, "null:");
@@ -307,7 +307,7 @@ TEST(without_memory_nothing_has_changed)
 	struct mr_reason why;
 	int err = -ENOMEM;
 
-	fixture_open(&f, 8192, PAGE, PAGE);
+	fixture_open(&f, 8192, PAGE);
 	for (uint32_t i = 0; i < N_PORTS; i++)
 		ports[i] = open_port(f.pool, "null:");
 	burst = mr_port_rxq(ports[0], 0)->burst;

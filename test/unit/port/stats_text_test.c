@@ -58,7 +58,7 @@ static int set_up(void **state)
 	struct mr_port_config config = { .size = sizeof(config) };
 
 	(void)state;
-	fixture_open(&f, 1024, 4096, 2048);
+	fixture_open(&f, 1024, 4096);
 	config.pool = f.pool;
 	assert_int_equal(mr_ctx_add_driver(f.ctx, &print_driver, NULL), 0);
 	assert_int_equal(mr_port_open(f.ctx, "print:x", &config, &port, NULL),

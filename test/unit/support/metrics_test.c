@@ -86,7 +86,6 @@ TEST(counters_and_gauges_have_their_names)
 	s.workers[0].counts[1] = 4;
 	s.workers[0].drops[1] = 9;
 	s.pool.page_bytes = 4096;
-	s.pool.chunk_bytes = 2048;
 	s.pool.alloc_fast = 1ull << 40;
 	text = text_of(&s, false);
 	assert_says(text, "# TYPE millrace_worker_busy_seconds_total counter\n"

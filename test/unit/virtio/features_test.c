@@ -166,7 +166,7 @@ static const struct refusal refusals[] = {
 	  { .n_queues = 1, .in_order = VIRTIO_ON },
 	  false,
 	  "in-order=on" },
-	{ VIRTIO_F_MRG_RXBUF, { .n_queues = 1 }, true, "larger chunks" },
+	{ VIRTIO_F_MRG_RXBUF, { .n_queues = 1 }, true, "larger pages" },
 	{ VIRTIO_F_GUEST_CSUM,
 	  { .n_queues = 1, .csum = VIRTIO_CSUM_ON },
 	  false,

@@ -213,10 +213,10 @@ struct mr_frame fake_frame(uint32_t offset, uint32_t n_bytes, uint8_t seed)
 	uint8_t *bytes;
 
 	assert_int_equal(mr_frag_alloc_bulk(fake.cache, &frame.addr, 1,
-					    fake.port->base.chunk_bytes),
+					    fake.port->base.page_bytes),
 			 1);
 	bytes = mr_frame_data(fake.harness.base, &frame);
-	memset(bytes, 0xee, fake.port->base.chunk_bytes);
+	memset(bytes, 0xee, fake.port->base.page_bytes);
 	frame.addr += offset;
 	for (uint32_t i = 0; i < n_bytes; i++)
 		bytes[offset + i] = (uint8_t)(seed + i);

@@ -152,7 +152,7 @@ FAKE_TEST(a_hash_header_is_longer, .features = virtio_bit(VIRTIO_F_HASH_REPORT))
 	send_at_offsets(18, 21, 20);
 }
 
-FAKE_TEST(pages_cut_in_chunks_leave_too, .page_bytes = 8192)
+FAKE_TEST(larger_pages_leave_too, .page_bytes = 8192)
 {
 	send_at_offsets(8, 15, 12);
 }

@@ -150,7 +150,7 @@ FAKE_TEST(a_completion_of_what_was_not_posted_frees_nothing)
 	mr_frame_free_bulk(fake.cache, &kept, 1); /* still ours */
 }
 
-/* Two frames of 2 KiB pages in one chunk of the port's pool. */
+/* Two pages of 2 KiB in one of the port's pool. */
 FAKE_TEST(closing_takes_back_frames_of_smaller_pages)
 {
 	struct mr_pool_config config = { .size = sizeof(config),

@@ -90,7 +90,6 @@ pub struct mr_pool_config {
     pub page_bytes: u32,
     pub headroom_bytes: u32,
     pub tailroom_bytes: u32,
-    pub chunk_bytes: u32,
     pub max_caches: u32,
     pub safety: u32,
     pub region: *mut mr_region,
@@ -108,7 +107,6 @@ pub struct mr_pool_config {
 pub struct mr_pool_stats {
     pub size: u32,
     pub page_bytes: u32,
-    pub chunk_bytes: u32,
     pub headroom_bytes: u32,
     pub n_pages: u64,
     pub n_free: u64,

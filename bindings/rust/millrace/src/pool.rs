@@ -125,14 +125,13 @@ pub struct PoolConfig {
     /// Pages in the pool, from `Pool::size_for()`; 0: 8192, and what ports and
     /// caches add as they need it.
     pub n_pages: u32,
-    /// Size of a page: a power of two, 2048 to 32768; 0: 4096.
+    /// Size of a page, which is a buffer: a power of two, 2048 to 32768
+    /// (`xdp:` takes 2048 and 4096); 0: 4096.
     pub page_bytes: u32,
     /// Room before each frame; 0: 128.
     pub headroom_bytes: u32,
     /// Room after each frame.
     pub tailroom_bytes: u32,
-    /// Size of a receive buffer: 2048 or 4096; 0: the page size, at most 4096.
-    pub chunk_bytes: u32,
     /// Maximum number of caches that exist at a time; 0: 64.
     pub max_caches: u32,
     /// What the pool checks at run time.
@@ -147,7 +146,6 @@ impl PoolConfig {
             page_bytes: self.page_bytes,
             headroom_bytes: self.headroom_bytes,
             tailroom_bytes: self.tailroom_bytes,
-            chunk_bytes: self.chunk_bytes,
             max_caches: self.max_caches,
             safety: self.safety as u32,
             region: null_mut(),

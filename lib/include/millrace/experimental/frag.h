@@ -39,7 +39,7 @@ MR_BEGIN_DECLS
  * then cut again while its owner still uses them. No level of mr_safety detects
  * this: a frag may begin anywhere, have several owners and be freed by the
  * address of any of its bytes, so it would take a count for each byte of the
- * pool. Give pages or chunks to code under suspicion: MR_SAFETY_STATES detects
+ * pool. Give pages to code under suspicion: MR_SAFETY_STATES detects
  * their double frees.
  *
  * Source: Linux, mm/page_frag_cache.c, and "Replace page_frag with
@@ -81,7 +81,7 @@ MR_API int mr_frag_cache_create(struct mr_cache *cache,
 MR_API void mr_frag_cache_destroy(struct mr_frag_cache *frags);
 
 /**
- * Cut one frag. One of at most a chunk does not cross a chunk boundary.
+ * Cut one frag. One of at most a page does not cross a page boundary.
  *
  * @param      n_bytes      1..32768
  * @param      align_bytes  a power of two, at most a page; 0: 1
