@@ -128,17 +128,38 @@ static void put_one(struct giver *g, uint64_t addr)
 	}
 }
 
+/* Frags of the block that the last one was of: how many follow it. */
+static inline uint32_t put_run(struct mri_block_run *run, const char *addrs,
+			       uint32_t n, size_t stride)
+{
+	const uint64_t begin = run->begin;
+	const uint32_t n_bytes = run->n_bytes;
+	uint32_t k = 0;
+
+	while (k < n && mri_addr_at(addrs, k, stride) - begin < n_bytes)
+		k++;
+	if (k > 0)
+		__atomic_store_n(&run->n, run->n + k, __ATOMIC_RELAXED);
+	return k;
+}
+
 static inline void put_all(struct giver *g, const char *addrs, uint32_t n,
 			   size_t stride)
 {
+	uint32_t i = 0;
+
 	batch_begin(&g->own, g->pool);
 	batch_begin(&g->other, NULL);
-	for (uint32_t i = 0; i < n; i++) {
-		const uint64_t addr = mri_addr_at(addrs, i, stride);
+	while (i < n) {
+		const uint64_t addr = mri_addr_at(addrs, i++, stride);
 
-		if (!put_simple(g, &g->own, addr) &&
-		    !put_simple(g, &g->other, addr))
-			put_one(g, addr);
+		if (put_simple(g, &g->own, addr) ||
+		    put_simple(g, &g->other, addr))
+			continue;
+		put_one(g, addr);
+		if (g->cache != NULL)
+			i += put_run(&g->cache->run, addrs + i * stride, n - i,
+				     stride);
 	}
 	if (g->own.n > 0)
 		send(g, &g->own);
@@ -146,11 +167,45 @@ static inline void put_all(struct giver *g, const char *addrs, uint32_t n,
 		send(g, &g->other);
 }
 
+/*
+ * A burst of pages of one other pool, which need no more than one place in an
+ * open magazine each. False: it is not, and nothing was done.
+ */
+static bool put_all_other(struct mr_cache *cache, const char *addrs, uint32_t n,
+			  size_t stride)
+{
+	const uint64_t first = mri_addr_at(addrs, 0, stride);
+	struct mr_pool *pool = mri_pool_of(cache->pool->region, first);
+	uint32_t pages[MR_MAGAZINE_PAGES], owners = 0, n_pages;
+
+	if (n > MR_MAGAZINE_PAGES || pool == NULL || pool == cache->pool ||
+	    !mri_pool_is_simple(pool))
+		return false;
+	n_pages = mri_pool_population(pool);
+	for (uint32_t i = 0; i < n; i++) {
+		const uint64_t page =
+			(mri_addr_at(addrs, i, stride) - pool->addr) >>
+			pool->page_shift;
+
+		if (page >= n_pages)
+			return false;
+		pages[i] = (uint32_t)page;
+		owners |=
+			__atomic_load_n(&pool->owners[page], __ATOMIC_ACQUIRE);
+	}
+	if (owners != 0)
+		return false;
+	mri_pages_return(cache, pool, pages, n);
+	return true;
+}
+
 void mri_cache_put(struct mr_cache *cache, const char *addrs, uint32_t n,
 		   size_t stride)
 {
 	struct giver g;
 
+	if (n > 1 && put_all_other(cache, addrs, n, stride))
+		return;
 	g.pool = cache->pool;
 	g.cache = cache;
 	g.site = cache->site;
