@@ -124,5 +124,4 @@ const struct mr_driver mr_driver_null = {
 	.port_bytes = sizeof(struct mr_port),
 	.open = null_open,
 	.close = null_close,
-	.has_soft_rules = 1,
 };

@@ -424,5 +424,4 @@ const struct mr_driver mr_driver_pair = {
 	.close = pair_close,
 	.link = pair_link_state,
 	.txq_stats = mri_pair_txq_stats,
-	.has_soft_rules = 1,
 };

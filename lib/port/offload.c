@@ -44,7 +44,6 @@ struct mri_offload {
 	uint32_t n;    /* entries of the frame held; 0: none is; atomic */
 	uint32_t done; /* bytes of its payload that were sent */
 	bool is_over;  /* all were */
-	struct mri_by_rules by_rules;
 	struct mr_frame frame[MR_MAX_SEGS];
 	struct mr_meta meta; /* of each piece */
 	struct mri_gso gso;
@@ -164,20 +163,6 @@ static void step_back(struct mr_txq *txq, const struct mri_offload *o)
 		return;
 	txq->burst = o->burst;
 	txq->queue.arm = o->arm;
-}
-
-struct mri_tx_calls mri_offload_replace(struct mr_txq *txq,
-					struct mri_tx_calls calls)
-{
-	struct mri_offload *o = state_of(txq);
-	const bool is_held = txq->burst == burst_while_held;
-	mr_tx_burst_fn **burst = is_held ? &o->burst : &txq->burst;
-	int (**arm)(struct mr_queue *) = is_held ? &o->arm : &txq->queue.arm;
-	const struct mri_tx_calls before = { *burst, *arm };
-
-	*burst = calls.burst;
-	*arm = calls.arm;
-	return before;
 }
 
 /* Hold the frame, which is readable and needs `todo`. False: it is lost. */
@@ -367,30 +352,6 @@ uint32_t mri_offload_n_held(const struct mr_txq *txq)
 	const struct mri_offload *o = state_of(txq);
 
 	return o != NULL && __atomic_load_n(&o->n, __ATOMIC_RELAXED) > 0;
-}
-
-struct mri_by_rules *mri_offload_by_rules(const struct mr_txq *txq)
-{
-	return &state_of(txq)->by_rules;
-}
-
-void mri_offload_discount(const struct mr_txq *txq, struct mr_tx_stats *stats)
-{
-	struct mri_offload *o = state_of(txq);
-	struct mri_by_rules *by_rules;
-	uint64_t n;
-
-	if (o == NULL)
-		return;
-	by_rules = &o->by_rules;
-	n = mr_counter_get(&by_rules->completed);
-	if (stats->completed > n + by_rules->frames)
-		n = stats->completed - by_rules->frames;
-	__atomic_store_n(&by_rules->completed, n, __ATOMIC_RELAXED);
-	stats->pending += stats->completed - by_rules->frames - n;
-	stats->accepted -= by_rules->frames;
-	stats->bytes -= by_rules->bytes;
-	stats->completed = n;
 }
 
 /* ---- bursts ---- */

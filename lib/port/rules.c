@@ -9,7 +9,6 @@
 #include <millrace/experimental/driver_offload.h>
 
 #include "base/base.h"
-#include "port/soft_rules.h"
 
 _Static_assert(sizeof(struct mr_flow_way) == 64, "a cache line");
 
@@ -19,16 +18,11 @@ enum {
 	MAX_N_RULES = (1 << MR_RULE_SLOT_BITS) - 1,
 };
 
-static const struct mr_rules_ops *ops_of(const struct mr_driver *driver)
-{
-	return driver->has_soft_rules ? &mri_soft_rules_ops : driver->rules;
-}
-
 int mr_port_offload_caps(const struct mr_port *port,
 			 struct mr_offload_caps *caps,
 			 struct mr_reason *reterr_reason)
 {
-	const struct mr_rules_ops *ops = ops_of(port->driver);
+	const struct mr_rules_ops *ops = port->driver->rules;
 	struct mr_offload_caps c = { .n_max_rules = MAX_N_RULES,
 				     .can_send = 1,
 				     .is_advised = 1 };
@@ -113,7 +107,7 @@ static void free_rules(struct mr_rules *rules)
 
 static struct mr_rules *alloc_rules(const struct mr_rules_config *config)
 {
-	const struct mr_rules_ops *ops = ops_of(config->ports[0]->driver);
+	const struct mr_rules_ops *ops = config->ports[0]->driver->rules;
 	struct mr_ctx *ctx = config->ports[0]->ctx;
 	const uint32_t n = config->n_max != 0 ? config->n_max : DEFAULT_N_RULES;
 	struct mr_rules *rules = mr_alloc(ctx, 0, ops->rules_bytes);

@@ -10,7 +10,6 @@
 #include "base/base.h"
 #include "port/events.h"
 #include "port/offload.h"
-#include "port/soft_rules.h"
 
 static const char *const rx_drops[MR_STATS_SLOTS] = {
 	[MR_RX_DROP_NO_BUFFER] = "no_buffer",
@@ -110,9 +109,7 @@ int mr_rxq_stats(const struct mr_rxq *rxq, struct mr_rx_stats *stats)
 	const struct mr_driver *driver = rxq->queue.port->driver;
 	struct mr_rx_stats s = { 0 };
 
-	mri_soft_rules_lock(rxq->queue.port);
 	copy_counters(&s, &rxq->stats, sizeof(s));
-	mri_soft_rules_unlock(rxq->queue.port);
 	if (driver->rxq_stats != NULL)
 		driver->rxq_stats(rxq, &s);
 	mri_kept_add_rx(rxq, &s);
@@ -125,12 +122,9 @@ int mr_txq_stats(const struct mr_txq *txq, struct mr_tx_stats *stats)
 	const uint32_t n_held = mri_offload_n_held(txq);
 	struct mr_tx_stats s = { 0 };
 
-	mri_soft_rules_lock(txq->queue.port);
 	copy_counters(&s, &txq->stats, sizeof(s));
 	if (driver->txq_stats != NULL)
 		driver->txq_stats(txq, &s);
-	mri_offload_discount(txq, &s);
-	mri_soft_rules_unlock(txq->queue.port);
 	s.accepted += n_held;
 	s.pending += n_held;
 	mri_kept_add_tx(txq, &s);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "harness.h"
+#include "support/soft_rules.h"
 
 enum { BURST = 64 };
 
@@ -34,7 +35,8 @@ static void setup(struct harness *harness)
 
 	assert_non_null(far);
 	snprintf(harness->spec, sizeof(harness->spec),
-		 "pair:conformance%s,ring=%u,queues=%u%s",
+		 "%s:conformance%s,ring=%u,queues=%u%s",
+		 harness->fixture->driver,
 		 harness->number == 0 ? "" : "-second",
 		 harness->wish.ring_entries, harness->wish.n_queues,
 		 harness->wish.is_sg ? ",sg=on" : "");
@@ -43,6 +45,14 @@ static void setup(struct harness *harness)
 	    mr_port_open(harness->ctx, harness->spec, &config, &far->port,
 			 &why) < 0)
 		fail_msg("%s", why.text);
+}
+
+static void setup_ruled(struct harness *harness)
+{
+	const int err = soft_rules_add_driver(harness->ctx);
+
+	assert_true(err == 0 || err == -EEXIST);
+	setup(harness);
 }
 
 static void teardown(struct harness *harness)
@@ -150,6 +160,21 @@ const struct fixture fixture_pair = {
 	.n_reopens = 200,
 	.bad_specs = bad_specs,
 	.setup = setup,
+	.teardown = teardown,
+	.inject = inject,
+	.collect = collect,
+};
+
+/* pair: with rules in software: only tests of rules run on it. */
+const struct fixture fixture_ruled = {
+	.driver = "ruled",
+	.ring_entries = 1024,
+	.traits = FIXTURE_IN | FIXTURE_OUT | FIXTURE_LIVE | FIXTURE_SG |
+		  FIXTURE_CHECKS | FIXTURE_STALLS | FIXTURE_EXCLUSIVE |
+		  FIXTURE_QUEUES | FIXTURE_SAME_POOL,
+	.max_frame_bytes = 1514,
+	.max_sg_frame_bytes = 9014,
+	.setup = setup_ruled,
 	.teardown = teardown,
 	.inject = inject,
 	.collect = collect,

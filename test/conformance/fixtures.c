@@ -3,6 +3,7 @@
 
 const struct fixture *const suite_fixtures[] = { &fixture_null,
 						 &fixture_pair,
+						 &fixture_ruled,
 						 &fixture_pcap,
 						 &fixture_xdp,
 						 &fixture_nic,

@@ -98,7 +98,7 @@ struct fixture {
 			    uint32_t room);
 };
 
-extern const struct fixture fixture_null, fixture_pair, fixture_pcap,
+extern const struct fixture fixture_null, fixture_pair, fixture_ruled, fixture_pcap,
 	fixture_xdp, fixture_nic, fixture_igb, fixture_e1000e, fixture_virtio,
 	fixture_virtio_plain, fixture_tap;
 /* Their traits are known after probing. */

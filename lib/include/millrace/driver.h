@@ -158,8 +158,6 @@ struct mr_driver {
 	void (*txq_stats)(const struct mr_txq *txq, struct mr_tx_stats *stats);
 
 	const struct mr_rules_ops *rules; /**< NULL: none */
-	uint32_t has_soft_rules; /**< 1: lib/port runs rules in software,
-				  *   without help from the driver */
 
 	/** Contract of mr_txq_times(). NULL: none. */
 	uint32_t (*txq_times)(struct mr_txq *txq, struct mr_meta *ret_metas,

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include "support/soft_rules.h"
 #include "support/unit.h"
 
 #include "session.h"
@@ -32,14 +33,38 @@ static struct harness {
 
 static struct snapshot *last; /* of the harness, when it was closed */
 
+int __real_mr_ctx_create(const struct mr_ctx_config *config,
+			 struct mr_ctx **ret_ctx,
+			 struct mr_reason *reterr_reason);
+
+int __wrap_mr_ctx_create(const struct mr_ctx_config *config,
+			 struct mr_ctx **ret_ctx,
+			 struct mr_reason *reterr_reason);
+
+/* The program's context has a driver with rules. */
+int __wrap_mr_ctx_create(const struct mr_ctx_config *config,
+			 struct mr_ctx **ret_ctx,
+			 struct mr_reason *reterr_reason)
+{
+	const int err = __real_mr_ctx_create(config, ret_ctx, reterr_reason);
+	static bool is_inside; /* the driver itself makes a context */
+
+	if (err == 0 && !is_inside) {
+		is_inside = true;
+		assert_int_equal(soft_rules_add_driver(*ret_ctx), 0);
+		is_inside = false;
+	}
+	return err;
+}
+
 static void open_with(const char *mode, uint32_t n_ports, const char *n_workers,
 		      const char *offload)
 {
 	const char *const words[] = {
 		"mr-l2fwd",     "--mode",       mode,    "-w",
 		n_workers,      "--pool-pages", "20000", "--idle",
-		"interrupt",    "--offload",    offload, "pair:0,sg=on",
-		"pair:1,sg=on", "pair:2,sg=on"
+		"interrupt",    "--offload",    offload, "ruled:0,sg=on",
+		"ruled:1,sg=on", "ruled:2,sg=on"
 	};
 	struct mr_port_config config = { .size = sizeof(config) };
 	struct mr_reason why = { "" };
@@ -56,7 +81,7 @@ static void open_with(const char *mode, uint32_t n_ports, const char *n_workers,
 	for (uint32_t i = 0; i < n_ports; i++) {
 		char spec[32];
 
-		snprintf(spec, sizeof(spec), "pair:%u,sg=on", i);
+		snprintf(spec, sizeof(spec), "ruled:%u,sg=on", i);
 		if (mr_port_open(harness.session.plane.ctx, spec, &config,
 				 &harness.hosts[i].port, &why) < 0)
 			fail_msg("%s", why.text);

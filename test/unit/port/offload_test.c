@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <time.h>
 
-#include <millrace/experimental/offload.h>
 #include <millrace/net.h>
 #include <millrace/port.h>
 #include <millrace/port_device.h>
@@ -214,24 +213,17 @@ static int arm_nothing(struct mr_queue *queue)
 	return 0;
 }
 
-/*
- * The queue takes the frame, sends what fits, and goes on with the rest. A set
- * of rules may come and go meanwhile: it also stands in for the driver.
- */
-static void send_later(bool has_rules)
+/* The queue takes the frame, sends what fits, and goes on with the rest. */
+TEST(frames_that_do_not_fit_are_sent_later)
 {
 	const struct kind kind = { 0 };
 	const uint32_t n_before = RING - 3, n = 15;
 	struct mr_frame frames[RING], plain;
 	struct mr_meta metas[RING] = { gso(kind, false) };
-	struct mr_rules_config config = { .size = sizeof(config),
-					  .n_ports = 1 };
-	struct mr_rules *rules = NULL;
 	uint8_t bytes[MAX_BYTES];
 	uint32_t n_entries, n_bytes;
 
 	begin(0);
-	config.ports = &b.near;
 	b.txq->queue.arm = arm_nothing;
 	for (uint32_t i = 0; i < n_before; i++) {
 		(void)put(bytes, 60, 60, &plain);
@@ -244,8 +236,6 @@ static void send_later(bool has_rules)
 	assert_int_equal(mr_tx_burst_meta(b.txq, b.f.cache, frames, metas,
 					  n_entries + 1),
 			 n_entries);
-	if (has_rules)
-		assert_int_equal(mr_rules_open(&config, &rules, NULL), 0);
 	/* The frame is still there: one more. */
 	assert_int_equal(fixture_tx_stats(b.txq).accepted, RING + 1);
 	/* Without metadata, too, nothing overtakes it. */
@@ -274,14 +264,7 @@ static void send_later(bool has_rules)
 	assert_int_equal(
 		mr_tx_burst_meta(b.txq, b.f.cache, frames, metas, n_entries),
 		n_entries);
-	mr_rules_close(rules);
 	end();
-}
-
-TEST(frames_that_do_not_fit_are_sent_later)
-{
-	send_later(false);
-	send_later(true);
 }
 
 TEST(without_pages_it_is_a_named_drop)

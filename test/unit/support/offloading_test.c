@@ -5,13 +5,25 @@
 #include <errno.h>
 
 #include <millrace/driver.h>
+#include <millrace/experimental/driver_offload.h>
 
 #include "support/offloading.h"
 
 static const struct mr_driver none = { .name = "x" };
-static const struct mr_driver soft = { .has_soft_rules = 1 };
 
-/* Rules that are not advised, such as those in software, are for those who
+static int report_caps(const struct mr_port *port, struct mr_offload_caps *caps,
+		       struct mr_reason *reterr_reason)
+{
+	(void)port, (void)reterr_reason;
+	caps->matches = 1u << MR_RULE_ANY | 1u << MR_RULE_STATION;
+	caps->is_advised = 0;
+	return 0;
+}
+
+static const struct mr_rules_ops slow_ops = { .caps = report_caps };
+static const struct mr_driver slow = { .rules = &slow_ops };
+
+/* Rules that are not advised, such as slow ones, are for those who
  * insist. */
 TEST(ports_decide_whether_there_are_rules)
 {
@@ -26,9 +38,9 @@ TEST(ports_decide_whether_there_are_rules)
 		{ &none, OFFLOAD_ON, MR_RULE_ANY, -ENOTSUP,
 		  "--offload on: x:: driver x has no rules: frames go through "
 		  "user space" },
-		{ &soft, OFFLOAD_AUTO, MR_RULE_ANY, 0, NULL },
-		{ &soft, OFFLOAD_ON, MR_RULE_ANY, 1, NULL },
-		{ &soft, OFFLOAD_ON, MR_RULE_FLOW, -ENOTSUP,
+		{ &slow, OFFLOAD_AUTO, MR_RULE_ANY, 0, NULL },
+		{ &slow, OFFLOAD_ON, MR_RULE_ANY, 1, NULL },
+		{ &slow, OFFLOAD_ON, MR_RULE_FLOW, -ENOTSUP,
 		  "--offload on: x:: no rules for flows" },
 	};
 

@@ -4,8 +4,8 @@
 //! Seeds are the same in each run; `MILLRACE_SECONDS=3600 cargo test random`
 //! goes on with others.
 use millrace::{
-    Burst, Cache, Context, Frame, Idle, Meta, Pool, PoolConfig, Port, Rule, RuleId, Rules, Rxq,
-    Safety, Time, Txq, Vlan, Worker, Workers, WorkersConfig,
+    Burst, Cache, Context, Frame, Idle, Meta, Pool, PoolConfig, Port, Rxq, Safety, Time, Txq, Vlan,
+    Worker, Workers, WorkersConfig,
 };
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,9 +13,8 @@ use std::time::{Duration, Instant};
 use std::{env, panic, thread};
 
 /// Panics that are documented.
-const REFUSALS: [&str; 5] = [
+const REFUSALS: [&str; 4] = [
     "of another pool",
-    "of another set",
     "no such port",
     "no such rx queue",
     "a frame without metadata",
@@ -42,8 +41,6 @@ struct World {
     rxqs: Vec<Rxq>,
     txqs: Vec<Txq>,
     metas: Box<[Meta; 40]>,
-    rules: Vec<Rules>,
-    rule_ids: Vec<RuleId>,
     workers: Vec<Workers>,
     attached: Vec<Worker>,
     n: Reached,
@@ -54,7 +51,6 @@ struct World {
 struct Reached {
     by_workers: u64,
     handed_off: u64,
-    by_rules: u64,
     with_meta: u64,
 }
 
@@ -76,54 +72,34 @@ impl World {
             rxqs: Vec::new(),
             txqs: Vec::new(),
             metas: Box::new([Meta::default(); 40]),
-            rules: Vec::new(),
-            rule_ids: Vec::new(),
             workers: Vec::new(),
             attached: Vec::new(),
             n: Reached::default(),
         }
     }
 
-    /// Begin with workers, or with rules, which random calls seldom reach.
+    /// Begin with workers, which random calls seldom reach.
     fn begin(&mut self, r: &mut u64) {
-        let mut ports = ["null:", "null:", "pair:x,ring=32", "pair:x,ring=32"]
+        let ports = ["null:", "null:", "pair:x,ring=32", "pair:x,ring=32"]
             .map(|spec| Port::open(&self.pools[0], spec, 1).unwrap());
-        if below(r, 2) == 0 {
-            let n_cores = thread::available_parallelism().map_or(1, usize::from);
-            let config = WorkersConfig {
-                n_workers: 1 + below(r, n_cores.min(2)) as u32,
-                ..WorkersConfig::default()
-            };
-            let workers = Workers::new(&ports.each_ref(), &config).unwrap();
-            self.attached
-                .extend([0, 1].map(|i| workers.attach(i)).into_iter().flatten());
-            self.workers.push(workers);
-        } else {
-            let mut rules = Rules::open(&mut ports.each_mut()[..2], 0).unwrap();
-            let rule = rules
-                .add(Rule::Any {
-                    port: 0,
-                    to: Some(1),
-                })
-                .unwrap();
-            rules.set(&rule, 1, true);
-            self.rule_ids.push(rule);
-            self.rules.push(rules);
-            self.rxqs
-                .extend(ports.iter().filter_map(|port| port.rxq(0)));
-            self.txqs
-                .extend(ports.iter().filter_map(|port| port.txq(0)));
-        }
+        let n_cores = thread::available_parallelism().map_or(1, usize::from);
+        let config = WorkersConfig {
+            n_workers: 1 + below(r, n_cores.min(2)) as u32,
+            ..WorkersConfig::default()
+        };
+        let workers = Workers::new(&ports.each_ref(), &config).unwrap();
+        self.attached
+            .extend([0, 1].map(|i| workers.attach(i)).into_iter().flatten());
+        self.workers.push(workers);
         self.ports.extend(ports);
     }
 
     fn step(&mut self, r: &mut u64) {
         let (pool, cache, burst) = (below(r, 2), below(r, 2), below(r, 4));
         let len = [0, 1, 60, 1514, 4096, 5000][below(r, 6)];
-        match below(r, 6) {
+        match below(r, 5) {
             0 => return self.step_workers(r, cache, burst),
-            1 => return self.step_rules(r, pool),
-            2 => return self.step_metas(r, cache, burst),
+            1 => return self.step_metas(r, cache, burst),
             _ => (),
         }
         let cache = &mut self.caches[cache];
@@ -156,7 +132,6 @@ impl World {
                 let rxq = &mut self.rxqs[i];
                 rxq.receive(cache, burst);
                 rxq.arm();
-                self.n.by_rules += rxq.stats().offloaded;
             }
             (7 | 8, _) if !self.txqs.is_empty() => {
                 let i = below(r, self.txqs.len());
@@ -245,50 +220,6 @@ impl World {
         }
     }
 
-    fn step_rules(&mut self, r: &mut u64, i: usize) {
-        let rule = below(r, self.rule_ids.len().max(1));
-        let n_sets = self.rules.len();
-        match (below(r, 10), self.rules.get_mut(i)) {
-            (0, _) if n_sets < 2 => {
-                let n = below(r, 4);
-                let mut ports: Vec<_> = self.ports.iter_mut().rev().take(n).collect();
-                self.rules
-                    .extend(Rules::open(&mut ports, [0, 1, 9][below(r, 3)]));
-            }
-            (1, Some(_)) if below(r, 8) == 0 => drop(self.rules.swap_remove(i)),
-            (2 | 3, Some(rules)) if self.rule_ids.len() < 20 => {
-                let to = below(r, 3);
-                let rule = match below(r, 3) {
-                    0 => Rule::Station {
-                        mac: [[2; 6], [7; 6], [9; 6]][below(r, 3)],
-                        to,
-                    },
-                    1 => Rule::Any { port: to, to: None },
-                    _ => Rule::Any {
-                        port: below(r, 3),
-                        to: Some(to),
-                    },
-                };
-                self.rule_ids.extend(rules.add(rule));
-            }
-            (4, Some(rules)) if !self.rule_ids.is_empty() && below(r, 4) == 0 => {
-                rules.remove(self.rule_ids.swap_remove(rule));
-            }
-            (5..=7, Some(rules)) if !self.rule_ids.is_empty() => {
-                rules.set(&self.rule_ids[rule], below(r, 3), below(r, 4) > 0);
-            }
-            (8, Some(rules)) if !self.rule_ids.is_empty() => {
-                let _ = rules.read(&self.rule_ids[rule]);
-            }
-            (9, Some(rules)) => {
-                rules.poll();
-                rules.sent(below(r, 3));
-                let _ = rules.fd().map(|fd| fd.try_clone_to_owned());
-            }
-            _ => (),
-        }
-    }
-
     fn step_metas(&mut self, r: &mut u64, cache: usize, burst: usize) {
         let (cache, burst) = (&mut self.caches[cache], &mut self.bursts[burst]);
         let meta = &mut self.metas[below(r, 40)];
@@ -348,7 +279,6 @@ fn run(seed: u64, reached: &mut Reached) {
     assert!(n_refused > 0 && n_refused < 1500, "{n_refused} panics");
     reached.by_workers += world.n.by_workers;
     reached.handed_off += world.n.handed_off;
-    reached.by_rules += world.n.by_rules;
     reached.with_meta += world.n.with_meta;
     let pools = world.pools.clone();
     drop(world);
@@ -383,5 +313,5 @@ fn no_random_sequence_breaks_anything() {
         run(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(n), &mut reached);
     }
     println!("{n} sequences of 2000 calls: {reached:?}");
-    assert!(reached.by_workers > 0 && reached.by_rules > 0 && reached.with_meta > 0);
+    assert!(reached.by_workers > 0 && reached.with_meta > 0);
 }

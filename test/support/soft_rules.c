@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rules in software, for drivers that request them (mr_driver.has_soft_rules):
- * for tests, and to develop applications without a device that has rules.
+ * A driver for tests: "ruled:NAME,..." is "pair:NAME,..." with rules, which run
+ * in software.
  *
- *     driver's rx burst --> rule? --yes--> driver's tx burst of another port
- *                             |
- *                             no --> application
+ *     pair's rx burst --> rule? --yes--> pair's tx burst of another port
+ *                           |
+ *                           no --> application
  *
- * While a set is open, functions of this file replace those of its ports'
- * queues; otherwise rules cost nothing. A rule sends in the thread that
- * receives, from a tx queue that may belong to another thread, so each call
- * holds the set's lock.
+ * A rule sends in the thread that receives, from a tx queue that may belong to
+ * another thread, so each call holds the lock of the set, if there is one.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -18,16 +16,17 @@
 #include <string.h>
 
 #include <millrace/driver.h>
+#include <millrace/experimental/driver_offload.h>
+#include <millrace/pool.h>
 
-#include "base/base.h"
-#include "port/offload.h"
-#include "port/soft_rules.h"
+#include "support/soft_rules.h"
 
 enum {
 	TO_USER = -1, /* destinations, besides a port's index */
 	TO_NOBODY = -2,
 	MAC_BYTES = 6,
 	HEADER_BYTES = 14,
+	MAX_QUEUES = 64, /* of a pair: port */
 };
 
 /* A rule, by its slot. References to it are numbers plus 1. */
@@ -39,19 +38,21 @@ struct slot {
 	struct mr_rule_stats stats;
 };
 
-/* The original functions of a port's rx and tx queue of one index. */
+/* Of the tx queue of this index. */
 struct soft_queue {
-	mr_rx_burst_fn *rx_burst;
-	struct mri_tx_calls tx;
 	bool was_cut;  /* the ring took only part of the last burst */
 	bool is_stale; /* was_cut, but a rule has sent since */
+	uint64_t frames, bytes; /* sent by rules */
+	uint64_t completed;     /* highest count known for other frames */
 };
 
+/* Behind the struct of a pair: port. */
 struct soft_port {
-	uint32_t any; /* the rule for all frames */
+	struct soft_rules *rules; /* NULL: none */
+	uint32_t any;             /* the rule for all frames */
 	uint32_t can_send;
-	struct soft_queue *queues; /* NULL: not open */
 	uint64_t attempted, drops, bytes;
+	struct soft_queue queues[MAX_QUEUES];
 };
 
 struct soft_rules {
@@ -60,19 +61,34 @@ struct soft_rules {
 	bool is_stopped;
 	struct slot *slots;
 	uint32_t *buckets; /* for stations' rules; as many as slots */
-	struct soft_port *ports;
 };
 
-static struct soft_rules *rules_of(const struct mr_port *port)
+/* Pair's table, and the functions of its queues. */
+static const struct mr_driver *pair;
+static mr_rx_burst_fn *pair_rx_burst;
+static mr_tx_burst_fn *pair_tx_burst;
+static int (*pair_tx_arm)(struct mr_queue *queue);
+
+static struct soft_port *soft_of(const struct mr_port *port)
 {
-	return (struct soft_rules *)port->rules;
+	return (struct soft_port *)((char *)port + pair->port_bytes);
 }
 
-static struct soft_queue *queue_of(const struct mr_queue *queue)
+static struct soft_port *port_at(const struct soft_rules *rules, uint32_t i)
 {
-	const struct mr_port *port = queue->port;
+	return soft_of(rules->base.ports[i]);
+}
 
-	return &rules_of(port)->ports[port->rules_idx].queues[queue->idx];
+static void lock_rules(const struct mr_port *port)
+{
+	if (soft_of(port)->rules != NULL)
+		pthread_mutex_lock(&soft_of(port)->rules->lock);
+}
+
+static void unlock_rules(const struct mr_port *port)
+{
+	if (soft_of(port)->rules != NULL)
+		pthread_mutex_unlock(&soft_of(port)->rules->lock);
 }
 
 /* ---- rules ---- */
@@ -91,7 +107,7 @@ static const uint8_t *mac_of(const struct soft_rules *rules, uint32_t slot)
 	return rules->base.rules[slot].mac;
 }
 
-static struct slot *find(const struct soft_rules *rules, const uint8_t *mac)
+static struct slot *find_station(const struct soft_rules *rules, const uint8_t *mac)
 {
 	uint32_t at = *bucket_of(rules, mac);
 
@@ -105,11 +121,11 @@ static bool enter(struct soft_rules *rules, uint32_t id)
 	const uint32_t slot = mr_rule_slot(id);
 	const struct mr_rule *rule = &rules->base.rules[slot];
 	uint32_t *at = rule->match == MR_RULE_ANY ?
-			       &rules->ports[rule->port].any :
+			       &port_at(rules, rule->port)->any :
 			       bucket_of(rules, rule->mac);
 
 	if (rule->match == MR_RULE_ANY ? *at != 0 :
-					 find(rules, rule->mac) != NULL)
+					 find_station(rules, rule->mac) != NULL)
 		return false;
 	rules->slots[slot] =
 		(struct slot){ .id = id, .next = *at, .to = rule->to };
@@ -134,7 +150,7 @@ static void leave(struct soft_rules *rules, uint32_t id)
 	const uint32_t slot = mr_rule_slot(id);
 	const struct mr_rule *rule = &rules->base.rules[slot];
 	uint32_t *at = rule->match == MR_RULE_ANY ?
-			       &rules->ports[rule->port].any :
+			       &port_at(rules, rule->port)->any :
 			       bucket_of(rules, rule->mac);
 
 	while (*at != slot + 1)
@@ -184,8 +200,8 @@ static int match_station(const struct soft_rules *rules, uint32_t port,
 			 const uint8_t *header)
 {
 	const uint64_t now_ns = mr_ctx_now_ns(rules->base.ctx);
-	struct slot *from = find(rules, header + MAC_BYTES);
-	struct slot *to = find(rules, header);
+	struct slot *from = find_station(rules, header + MAC_BYTES);
+	struct slot *to = find_station(rules, header);
 
 	if ((header[0] & 1) || from == NULL || from->to != port)
 		return TO_USER;
@@ -202,7 +218,7 @@ static int match_station(const struct soft_rules *rules, uint32_t port,
 static int match(const struct soft_rules *rules, uint32_t port,
 		 const struct mr_frame *frame)
 {
-	const uint32_t any = rules->ports[port].any;
+	const uint32_t any = port_at(rules, port)->any;
 
 	if (any == 0)
 		return frame->len < HEADER_BYTES ?
@@ -224,10 +240,9 @@ static bool send(struct soft_rules *rules, struct mr_rxq *rxq,
 		 struct mr_cache *cache, const struct mr_frame *frames,
 		 uint32_t n, uint32_t to)
 {
-	struct soft_port *target = &rules->ports[to];
+	struct soft_port *target = port_at(rules, to);
 	const struct mr_port *port = rules->base.ports[to];
 	const uint64_t n_bytes = mr_frame_n_bytes(frames, n);
-	struct mri_by_rules *by_rules;
 	struct soft_queue *queue;
 	uint32_t q;
 
@@ -242,10 +257,9 @@ static bool send(struct soft_rules *rules, struct mr_rxq *rxq,
 	}
 	q = rxq->queue.idx % port->info->n_txqs; /* not 0: it can send */
 	queue = &target->queues[q];
-	by_rules = mri_offload_by_rules(port->txqs[q]);
-	if (queue->tx.burst(port->txqs[q], cache, frames, NULL, n) > 0) {
-		by_rules->frames++;
-		by_rules->bytes += n_bytes;
+	if (pair_tx_burst(port->txqs[q], cache, frames, NULL, n) > 0) {
+		queue->frames++;
+		queue->bytes += n_bytes;
 	} else {
 		mr_frame_free_bulk(cache, frames, n);
 		target->drops++;
@@ -282,11 +296,13 @@ static uint32_t soft_rx_burst(struct mr_rxq *rxq, struct mr_cache *cache,
 			      struct mr_frame *frames, struct mr_meta *meta,
 			      uint32_t n)
 {
-	struct soft_rules *rules = rules_of(rxq->queue.port);
+	struct soft_rules *rules = soft_of(rxq->queue.port)->rules;
 	uint32_t n_kept = 0, n_entries;
 
+	if (rules == NULL)
+		return pair_rx_burst(rxq, cache, frames, meta, n);
 	pthread_mutex_lock(&rules->lock);
-	n = queue_of(&rxq->queue)->rx_burst(rxq, cache, frames, meta, n);
+	n = pair_rx_burst(rxq, cache, frames, meta, n);
 	for (uint32_t i = 0; i < n; i += n_entries) {
 		n_entries = mr_frame_n_entries(frames + i);
 		if (!rules->is_stopped &&
@@ -307,30 +323,67 @@ static uint32_t soft_tx_burst(struct mr_txq *txq, struct mr_cache *cache,
 			      const struct mr_frame *frames,
 			      const struct mr_meta *meta, uint32_t n)
 {
-	struct soft_rules *rules = rules_of(txq->queue.port);
-	struct soft_queue *queue = queue_of(&txq->queue);
+	const struct mr_port *port = txq->queue.port;
+	struct soft_queue *queue = &soft_of(port)->queues[txq->queue.idx];
 	uint32_t n_sent;
 
-	pthread_mutex_lock(&rules->lock);
-	n_sent = queue->tx.burst(txq, cache, frames, meta, n);
+	lock_rules(port);
+	n_sent = pair_tx_burst(txq, cache, frames, meta, n);
 	queue->was_cut = n_sent < n;
 	queue->is_stale = false;
-	pthread_mutex_unlock(&rules->lock);
+	unlock_rules(port);
 	return n_sent;
 }
 
 static int soft_tx_arm(struct mr_queue *base)
 {
-	struct soft_rules *rules = rules_of(base->port);
-	struct soft_queue *queue = queue_of(base);
+	struct soft_queue *queue = &soft_of(base->port)->queues[base->idx];
 	int has_work = 1; /* if stale: try the burst again */
 
-	pthread_mutex_lock(&rules->lock);
-	if (!queue->is_stale && queue->tx.arm != NULL)
-		has_work = queue->tx.arm(base);
+	lock_rules(base->port);
+	if (!queue->is_stale)
+		has_work = pair_tx_arm(base);
 	queue->is_stale = queue->was_cut = false;
-	pthread_mutex_unlock(&rules->lock);
+	unlock_rules(base->port);
 	return has_work;
+}
+
+/* A burst counts a frame before a rule takes or sends it; so copy again. */
+static void soft_rxq_stats(const struct mr_rxq *rxq, struct mr_rx_stats *stats)
+{
+	const uint32_t n_size = stats->size;
+
+	if (soft_of(rxq->queue.port)->rules == NULL)
+		return;
+	lock_rules(rxq->queue.port);
+	*stats = rxq->stats;
+	stats->size = n_size;
+	unlock_rules(rxq->queue.port);
+}
+
+/* Without what rules sent. Pending frames may all be theirs. */
+static void soft_txq_stats(const struct mr_txq *txq, struct mr_tx_stats *stats)
+{
+	const struct mr_port *port = txq->queue.port;
+	struct soft_queue *queue = &soft_of(port)->queues[txq->queue.idx];
+	const uint32_t n_size = stats->size;
+	uint64_t n;
+
+	lock_rules(port);
+	if (soft_of(port)->rules != NULL) {
+		*stats = txq->stats;
+		stats->size = n_size;
+	}
+	pair->txq_stats(txq, stats);
+	n = mr_counter_get(&queue->completed);
+	if (stats->completed > n + queue->frames)
+		n = stats->completed - queue->frames;
+	__atomic_store_n(&queue->completed, n, __ATOMIC_RELAXED);
+	stats->pending += stats->completed - queue->frames - n;
+	stats->accepted -= queue->frames;
+	stats->bytes -= queue->bytes;
+	stats->completed = n;
+	unlock_rules(port);
 }
 
 /* ---- sets ---- */
@@ -347,8 +400,8 @@ static uint32_t soft_poll(struct mr_rules *base)
 		(void)mr_port_link(port, &link);
 		link.is_up = link.is_up && port->info->n_txqs > 0;
 		pthread_mutex_lock(&rules->lock);
-		n_changed += rules->ports[i].can_send != link.is_up;
-		rules->ports[i].can_send = link.is_up;
+		n_changed += port_at(rules, i)->can_send != link.is_up;
+		port_at(rules, i)->can_send = link.is_up;
 		pthread_mutex_unlock(&rules->lock);
 	}
 	return n_changed;
@@ -360,11 +413,11 @@ static void soft_sent(struct mr_rules *base, uint32_t i,
 	struct soft_rules *rules = (struct soft_rules *)base;
 
 	pthread_mutex_lock(&rules->lock);
-	sent->can_send = rules->ports[i].can_send;
+	sent->can_send = port_at(rules, i)->can_send;
 	sent->has_drops = 1;
-	sent->attempted = rules->ports[i].attempted;
-	sent->drops = rules->ports[i].drops;
-	sent->bytes = rules->ports[i].bytes;
+	sent->attempted = port_at(rules, i)->attempted;
+	sent->drops = port_at(rules, i)->drops;
+	sent->bytes = port_at(rules, i)->bytes;
 	pthread_mutex_unlock(&rules->lock);
 }
 
@@ -380,28 +433,6 @@ static int soft_caps(const struct mr_port *port, struct mr_offload_caps *caps,
 	return 0;
 }
 
-static void stand_in(struct mr_port *port, struct soft_queue *queues)
-{
-	for (uint32_t q = 0; q < port->info->n_rxqs; q++) {
-		struct mr_rxq *rxq = port->rxqs[q];
-
-		queues[q].rx_burst = rxq->burst;
-		rxq->burst = soft_rx_burst;
-	}
-	for (uint32_t q = 0; q < port->info->n_txqs; q++)
-		queues[q].tx = mri_offload_replace(
-			port->txqs[q],
-			(struct mri_tx_calls){ soft_tx_burst, soft_tx_arm });
-}
-
-static void step_back(struct mr_port *port, const struct soft_queue *queues)
-{
-	for (uint32_t q = 0; q < port->info->n_rxqs; q++)
-		port->rxqs[q]->burst = queues[q].rx_burst;
-	for (uint32_t q = 0; q < port->info->n_txqs; q++)
-		(void)mri_offload_replace(port->txqs[q], queues[q].tx);
-}
-
 static void soft_stop(struct mr_rules *base)
 {
 	struct soft_rules *rules = (struct soft_rules *)base;
@@ -415,14 +446,8 @@ static void soft_close(struct mr_rules *base)
 {
 	struct soft_rules *rules = (struct soft_rules *)base;
 
-	for (uint32_t i = 0; rules->ports != NULL && i < base->n_ports; i++) {
-		struct soft_port *port = &rules->ports[i];
-
-		if (port->queues != NULL)
-			step_back(base->ports[i], port->queues);
-		mr_free(base->ctx, port->queues);
-	}
-	mr_free(base->ctx, rules->ports);
+	for (uint32_t i = 0; i < base->n_ports; i++)
+		port_at(rules, i)->rules = NULL;
 	mr_free(base->ctx, rules->buckets);
 	mr_free(base->ctx, rules->slots);
 	pthread_mutex_destroy(&rules->lock);
@@ -433,58 +458,28 @@ static int soft_open(struct mr_rules *base, struct mr_reason *reterr_reason)
 	struct soft_rules *rules = (struct soft_rules *)base;
 	const uint32_t n = base->n_max;
 	struct mr_ctx *ctx = base->ctx;
-	bool has_memory;
 
-	for (uint32_t i = 1; i < base->n_ports; i++)
-		if (base->ports[i]->region != base->ports[0]->region)
-			return mr_fail(reterr_reason, -EINVAL,
-				       "%s and %s: rules in software need "
-				       "ports that share a region",
-				       base->ports[0]->info->name,
-				       base->ports[i]->info->name);
 	pthread_mutex_init(&rules->lock, NULL);
 	rules->slots = mr_alloc(ctx, 0, n * sizeof(rules->slots[0]));
 	rules->buckets = mr_alloc(ctx, 0, n * sizeof(rules->buckets[0]));
-	rules->ports =
-		mr_alloc(ctx, 0, base->n_ports * sizeof(rules->ports[0]));
-	has_memory = rules->slots != NULL && rules->buckets != NULL &&
-		     rules->ports != NULL;
-	for (uint32_t i = 0; has_memory && i < base->n_ports; i++) {
-		struct mr_port *port = base->ports[i];
-		struct soft_queue *queues =
-			mr_alloc(ctx, 0,
-				 (port->info->n_rxqs + port->info->n_txqs) *
-					 sizeof(queues[0]));
-
-		has_memory = queues != NULL;
-		if (!has_memory)
-			break;
-		stand_in(port, queues);
-		rules->ports[i].queues = queues;
-	}
-	if (!has_memory) {
+	if (rules->slots == NULL || rules->buckets == NULL) {
 		soft_close(base);
 		return mr_fail(reterr_reason, -ENOMEM,
 			       "no memory for %u rules between %u ports", n,
 			       base->n_ports);
 	}
+	for (uint32_t i = 0; i < base->n_ports; i++) {
+		struct soft_port *port = port_at(rules, i);
+
+		port->rules = rules;
+		port->any = port->can_send = 0;
+		port->attempted = port->drops = port->bytes = 0;
+	}
 	(void)soft_poll(base);
 	return 0;
 }
 
-void mri_soft_rules_lock(const struct mr_port *port)
-{
-	if (port->rules != NULL && port->driver->has_soft_rules)
-		pthread_mutex_lock(&rules_of(port)->lock);
-}
-
-void mri_soft_rules_unlock(const struct mr_port *port)
-{
-	if (port->rules != NULL && port->driver->has_soft_rules)
-		pthread_mutex_unlock(&rules_of(port)->lock);
-}
-
-const struct mr_rules_ops mri_soft_rules_ops = {
+static const struct mr_rules_ops soft_ops = {
 	.rules_bytes = sizeof(struct soft_rules),
 	.caps = soft_caps,
 	.open = soft_open,
@@ -497,3 +492,66 @@ const struct mr_rules_ops mri_soft_rules_ops = {
 	.poll = soft_poll,
 	.sent = soft_sent,
 };
+
+/* ---- ports ---- */
+
+static int ruled_open(struct mr_port *port, const struct mr_spec *spec,
+		      struct mr_reason *reterr_reason)
+{
+	const int err = pair->open(port, spec, reterr_reason);
+
+	for (uint32_t q = 0; err == 0 && q < port->info->n_rxqs; q++) {
+		pair_rx_burst = port->rxqs[q]->burst;
+		pair_tx_burst = port->txqs[q]->burst;
+		pair_tx_arm = port->txqs[q]->queue.arm;
+		port->rxqs[q]->burst = soft_rx_burst;
+		port->txqs[q]->burst = soft_tx_burst;
+		port->txqs[q]->queue.arm = soft_tx_arm;
+	}
+	return err;
+}
+
+/* The table of pair:, which the library does not export, is in its ports. */
+static int find_pair(void)
+{
+	const struct mr_pool_config pool_config = { .size = sizeof(pool_config),
+						    .n_pages = 4096 };
+	struct mr_port_config config = { .size = sizeof(config) };
+	struct mr_port *port;
+	struct mr_ctx *ctx;
+	int err = mr_ctx_create(NULL, &ctx, NULL);
+
+	if (err < 0)
+		return err;
+	err = mr_pool_create(ctx, &pool_config, &config.pool, NULL);
+	if (err == 0) {
+		err = mr_port_open(ctx, "pair:table,ring=2", &config, &port,
+				   NULL);
+		if (err == 0) {
+			pair = port->driver;
+			mr_port_close(port);
+		}
+		(void)mr_pool_destroy(config.pool, NULL);
+	}
+	mr_ctx_destroy(ctx);
+	return err;
+}
+
+int soft_rules_add_driver(struct mr_ctx *ctx)
+{
+	struct mr_driver ruled;
+	int err = pair == NULL ? find_pair() : 0;
+
+	if (err < 0)
+		return err;
+	ruled = *pair;
+	ruled.name = "ruled";
+	ruled.version = MR_DRIVER_VERSION;
+	ruled.size = sizeof(ruled);
+	ruled.port_bytes += sizeof(struct soft_port);
+	ruled.open = ruled_open;
+	ruled.rxq_stats = soft_rxq_stats;
+	ruled.txq_stats = soft_txq_stats;
+	ruled.rules = &soft_ops;
+	return mr_ctx_add_driver(ctx, &ruled, NULL);
+}
