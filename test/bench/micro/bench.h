@@ -128,10 +128,7 @@ struct row {
 	 * threads that all do the same.
 	 */
 	bool is_per_thread;
-	/* Rows with the same plot are its points, at x. */
-	char plot[80];      /* "": no plot */
-	const char *x_name; /* "pages per call" */
-	double x;
+	char plot[80]; /* of rows that differ in one parameter; "": none */
 	struct variant variants[MAX_PLAYERS];
 	uint32_t n_variants;
 };

@@ -334,9 +334,7 @@ static void drop_rows(struct bench *bench, const char *what, const char *plot,
 		      uint32_t n)
 {
 	for (uint32_t burst = 8; burst <= MAX_BURST; burst *= 2) {
-		struct row row = { .unit = "frame",
-				   .x_name = "frames in a burst",
-				   .x = burst };
+		struct row row = { .unit = "frame" };
 
 		NAME(row.plot, "%s", plot);
 		NAME(row.name, "%s burst=%u", what, burst);

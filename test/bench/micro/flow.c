@@ -192,7 +192,7 @@ static void find_row(struct bench *bench, uint32_t n_records, uint32_t burst,
 		  true },
 		{ "keys alone", SIDE_PLAIN, run_keys, run_keys, false },
 	};
-	struct row row = { .unit = "key", .x_name = "records", .x = n_records };
+	struct row row = { .unit = "key" };
 
 	NAME(row.plot, "%s burst=%u", draw == DRAW_ZIPF ? "zipf" : "uniform",
 	     burst);
@@ -298,10 +298,7 @@ static void count_adds(struct variant *variant, struct counts *counts)
 static void change_rows(struct bench *bench, bool is_fill, uint32_t most)
 {
 	for (uint32_t n = 1000; n <= most; n *= 10) {
-		struct row row = { .unit = "record",
-				   .plot = "replace",
-				   .x_name = "records",
-				   .x = n };
+		struct row row = { .unit = "record", .plot = "replace" };
 		struct variant variant = {
 			.name = "millrace",
 			.side = SIDE_OURS,

@@ -205,9 +205,7 @@ void rows_b06(struct bench *bench)
 	for (uint32_t i = 0; i < N_OF(from) * N_OF(bulks); i++) {
 		const uint32_t f = i / N_OF(bulks);
 		const uint32_t bulk = bulks[i % N_OF(bulks)];
-		struct row row = { .unit = "page",
-				   .x_name = "pages per call",
-				   .x = bulk };
+		struct row row = { .unit = "page" };
 		const struct variant like = {
 			.count = harness_count,
 			.wish = { .n_objects = 16384,

@@ -92,8 +92,8 @@ static const struct workload workloads[] = {
 };
 
 /* In the order of enum side. */
-static const char *const sides[] = { "ours", "dpdk", "kernel", "plain",
-				     "malloc", NULL };
+static const char *const sides[] = { "ours",  "dpdk",   "kernel",
+				     "plain", "malloc", NULL };
 
 static int complain(const char *text, int status)
 {
@@ -243,11 +243,8 @@ static void show_row(const struct bench *bench, const struct row *row,
 	for (uint32_t i = 0; i < row->n_variants; i++)
 		json_array_append_new(
 			variants, variant_object(&row->variants[i], &books[i]));
-	if (row->plot[0] != '\0') {
+	if (row->plot[0] != '\0')
 		json_object_set_new(object, "plot", json_string(row->plot));
-		json_object_set_new(object, "x_name", json_string(row->x_name));
-		json_object_set_new(object, "x", json_real(row->x));
-	}
 	print_json(object);
 }
 

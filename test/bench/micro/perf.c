@@ -121,9 +121,7 @@ static void objects_row(struct bench *bench, uint32_t n_held,
 	const bool is_crowded = n_threads > bench_n_cores(bench);
 	struct row row = { .unit = "object",
 			   .n_threads = n_threads,
-			   .is_per_thread = true,
-			   .x_name = "threads",
-			   .x = n_threads };
+			   .is_per_thread = true };
 	struct variant like = {
 		.count = harness_count,
 		.wish = { .n_objects = n_threads * 2048,
@@ -345,8 +343,6 @@ static void perf_row(struct bench *bench, struct row *row,
 
 	row->unit = "page";
 	row->is_per_thread = true;
-	row->x_name = "pages per call";
-	row->x = (double)like->param[P_GET];
 	add_ours(bench, row, like, is_constant);
 	bench_add_all(bench, row, like, &theirs, 1);
 	owned.wish.is_owned = true;

@@ -125,10 +125,7 @@ void rows_b05(struct bench *bench)
 
 	for (uint32_t bulk = 1; bulk <= BURST; bulk *= BURST)
 		for (uint32_t n = 1; n <= most; n = next_n_threads(n, most)) {
-			struct row row = { .unit = "page",
-					   .n_threads = n + 1,
-					   .x_name = "returners",
-					   .x = n };
+			struct row row = { .unit = "page", .n_threads = n + 1 };
 			const struct variant like = {
 				.count = count_dealt,
 				.wish = { .n_objects = 32000,
@@ -277,10 +274,7 @@ static void through_rows(struct bench *bench, uint32_t n_threads, uint32_t hop,
 	static const uint32_t sizes[] = { 12, 75, 256, 1024, 2048 };
 
 	for (uint32_t i = 0; i < N_OF(sizes); i++) {
-		struct row row = { .unit = "frag",
-				   .n_threads = n_threads,
-				   .x_name = "bytes of a frag",
-				   .x = sizes[i] };
+		struct row row = { .unit = "frag", .n_threads = n_threads };
 		const struct variant like = {
 			.count = count_dealt,
 			.wish = { .n_hops = 2,
@@ -441,11 +435,7 @@ static void pipeline_row(struct bench *bench, uint32_t n_pages, bool is_touched,
 	};
 	const bool is_rings = ring > 0;
 	const char *touch = is_touched ? "header" : "none";
-	struct row row = { .unit = "page",
-			   .n_threads = 2,
-			   .x_name = is_rings ? "entries of the ring" :
-						"pages of the pool",
-			   .x = is_rings ? ring : n_pages };
+	struct row row = { .unit = "page", .n_threads = 2 };
 	const struct variant like = {
 		.count = count_pipe,
 		.wish = { .n_objects = n_pages,

@@ -128,9 +128,7 @@ void rows_b16(struct bench *bench)
 		const uint32_t percent = percents[i % N_OF(percents)];
 		struct row row = { .unit = "page",
 				   .n_threads = n,
-				   .is_per_thread = true,
-				   .x_name = "percent freed on the next thread",
-				   .x = percent };
+				   .is_per_thread = true };
 		const struct variant like = {
 			.count = count_mesh,
 			.wish = { .n_objects = 32768,
@@ -240,9 +238,7 @@ void rows_b19(struct bench *bench)
 		struct row row = { .unit = "page",
 				   .n_threads = n,
 				   .is_per_thread = true,
-				   .plot = "threads",
-				   .x_name = "threads",
-				   .x = n };
+				   .plot = "threads" };
 		const struct variant like = {
 			.count = count_crowd,
 			.wish = { .n_objects = n * 4096,

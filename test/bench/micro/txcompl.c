@@ -303,10 +303,7 @@ static void row_of(struct bench *bench, uint32_t per_core, uint32_t burst,
 		  .magazine_pages = 64 },
 		{ "", A_MBUFS, pairs_mbufs, C_ALL },
 	};
-	struct row row = { .unit = "page",
-			   .n_threads = 2 * per_core,
-			   .x_name = "pages per completion",
-			   .x = burst };
+	struct row row = { .unit = "page", .n_threads = 2 * per_core };
 	const struct variant like = {
 		.end = end_pairs,
 		.count = count,
