@@ -26,8 +26,8 @@ __attribute__((noinline)) static void plain(struct loop *loop);
 __attribute__((noinline)) static void prepared(struct loop *loop);
 __attribute__((noinline)) static void recorded(struct loop *loop);
 
-static inline void forward(struct loop *loop, struct recorder *recorder,
-			   const struct mr_worker_rxq *rxq)
+static inline void forward_burst(struct loop *loop, struct recorder *recorder,
+				 const struct mr_worker_rxq *rxq)
 {
 	const uint32_t to = rxq->port_idx ^ 1;
 	uint32_t n =
@@ -50,7 +50,7 @@ static inline __attribute__((always_inline)) void
 forward_round(struct loop *loop, struct recorder *recorder)
 {
 	for (uint32_t i = 0; i < loop->worker->n_rxqs; i++)
-		forward(loop, recorder, &loop->worker->rxqs[i]);
+		forward_burst(loop, recorder, &loop->worker->rxqs[i]);
 }
 
 static void plain(struct loop *loop)

@@ -22,7 +22,7 @@ __attribute__((noinline)) uint32_t measured_tx(struct mr_txq *txq,
 	return mr_tx_burst(txq, cache, frames, n);
 }
 
-static uint32_t receive(const struct measured_port *port, uint32_t burst)
+static uint32_t receive_burst(const struct measured_port *port, uint32_t burst)
 {
 	struct mr_meta metas[MEASURED_BURST];
 	struct mr_frame frames[MEASURED_BURST];
@@ -35,7 +35,7 @@ static uint32_t receive(const struct measured_port *port, uint32_t burst)
 	return n;
 }
 
-static uint32_t transmit(const struct measured_port *port, uint32_t burst)
+static uint32_t transmit_burst(const struct measured_port *port, uint32_t burst)
 {
 	struct mr_frame frames[MEASURED_BURST];
 	uint32_t n;
@@ -59,8 +59,8 @@ int main(int argc, char **argv)
 		errx(2, "usage: %s DEVICE rx|tx BURST N_FRAMES", argv[0]);
 	port_open(argv[1], &port);
 	for (n_done = 0; n_done < n; n_done += burst)
-		if ((is_tx ? transmit : receive)(&port, (uint32_t)burst) !=
-		    burst)
+		if ((is_tx ? transmit_burst :
+			     receive_burst)(&port, (uint32_t)burst) != burst)
 			errx(1, "a burst of %lu frames was not complete",
 			     burst);
 	printf("frames %" PRIu64 "\n", n_done);

@@ -92,7 +92,7 @@ static void set_side(struct nat_side_config *side, uint32_t net,
 	side->neighbours[0].mac[0] = 2;
 }
 
-static void configure(struct bench *b)
+static void configure_nat(struct bench *b)
 {
 	nat_config_init(&b->config);
 	set_side(&b->config.sides[NAT_INSIDE], INSIDE_NET, INSIDE_GATEWAY);
@@ -109,7 +109,7 @@ static void configure(struct bench *b)
 		traffic_rules(&b->config, b->n_rules);
 }
 
-static void start(struct bench *b)
+static void start_nat(struct bench *b)
 {
 	const struct mr_region_config region_config = {
 		.size = sizeof(region_config), .max_bytes = REGION_BYTES
@@ -124,7 +124,7 @@ static void start(struct bench *b)
 					       .mtus = { 1500, 1500 } };
 	struct mr_reason why;
 
-	configure(b);
+	configure_nat(b);
 	memcpy(b->macs, (uint8_t[2][6]){ { 2, 0xa }, { 2, 0xb } },
 	       sizeof(b->macs));
 	if (mr_ctx_create(NULL, &b->ctx, &why) < 0 ||
@@ -168,7 +168,7 @@ static void empty_outboxes(struct bench *b)
 }
 
 /* All pages must be free, or the translator lost one. */
-static void finish(struct bench *b)
+static void finish_nat(struct bench *b)
 {
 	struct mr_reason why;
 
@@ -188,9 +188,9 @@ static void finish(struct bench *b)
 }
 
 /* Write n frames with these headers, as received on a side. */
-static uint32_t receive(struct bench *b, enum nat_side from,
-			const struct traffic_header *headers, uint32_t n,
-			struct mr_frame *frames)
+static uint32_t receive_burst(struct bench *b, enum nat_side from,
+			      const struct traffic_header *headers, uint32_t n,
+			      struct mr_frame *frames)
 {
 	const uint32_t n_rx = mr_rx_burst(mr_port_rxq(b->ports[from], 0),
 					  b->cache, frames, n);
@@ -208,11 +208,12 @@ static uint32_t receive_next(struct bench *b, enum nat_side from,
 	const uint32_t at = b->at[from];
 
 	b->at[from] = at + 2 * b->burst <= TRAFFIC_TRACE ? at + b->burst : 0;
-	return receive(b, from, &b->traffic.traces[from][at], b->burst, frames);
+	return receive_burst(b, from, &b->traffic.traces[from][at], b->burst,
+			     frames);
 }
 
-static void transmit(struct bench *b, enum nat_side to, struct mr_frame *frames,
-		     uint32_t n)
+static void transmit_burst(struct bench *b, enum nat_side to,
+			   struct mr_frame *frames, uint32_t n)
 {
 	struct mr_txq *txq = mr_port_txq(b->ports[to], 0);
 
@@ -228,13 +229,13 @@ static void transmit_outbox(struct bench *b, enum nat_side to)
 {
 	struct nat_outbox *outbox = nat_path_outbox(b->path, to);
 
-	transmit(b, to, outbox->frames, outbox->n);
+	transmit_burst(b, to, outbox->frames, outbox->n);
 	outbox->n = 0;
 }
 
 /* Check the direction, and both sums. The order is that of the trace. */
-static void check(struct bench *b, enum nat_side from,
-		  const struct traffic_header *headers, uint32_t n)
+static void check_frames(struct bench *b, enum nat_side from,
+			 const struct traffic_header *headers, uint32_t n)
 {
 	const enum nat_side to = from ^ 1;
 	const struct nat_outbox *outbox = nat_path_outbox(b->path, to);
@@ -278,7 +279,7 @@ static uint32_t round_nat(struct bench *b)
 		else
 			nat_burst(b->path, side, frames, n);
 		if (b->checks)
-			check(b, side, headers, n);
+			check_frames(b, side, headers, n);
 		transmit_outbox(b, side ^ 1);
 		n_frames += n;
 	}
@@ -308,7 +309,7 @@ static uint32_t round_forward(struct bench *b)
 	for (uint32_t side = 0; side < NAT_SIDES; side++) {
 		const uint32_t n = receive_next(b, side, frames);
 
-		transmit(b, side ^ 1, frames, n);
+		transmit_burst(b, side ^ 1, frames, n);
 		n_frames += n;
 	}
 	return n_frames;
@@ -382,9 +383,9 @@ static void open_sessions(struct bench *b, uint32_t begin, uint32_t end)
 		const uint32_t n = end - i < b->burst ? end - i : b->burst;
 
 		nat_burst(b->path, NAT_INSIDE, frames,
-			  receive(b, NAT_INSIDE,
-				  &b->traffic.sessions[NAT_INSIDE][i], n,
-				  frames));
+			  receive_burst(b, NAT_INSIDE,
+					&b->traffic.sessions[NAT_INSIDE][i], n,
+					frames));
 		empty_outboxes(b);
 	}
 }
@@ -568,7 +569,7 @@ int main(int argc, char **argv)
 		errx(2, "%s: no such mode", b.mode);
 	b.checks = strcmp(b.mode, "check") == 0;
 	b.is_flood = strcmp(b.mode, "flood") == 0;
-	start(&b);
+	start_nat(&b);
 	if (b.is_flood || strcmp(b.mode, "workers") == 0)
 		b.flood = flood_open(b.ctx, b.pool, b.ports, &b.config, b.path,
 				     b.cache);
@@ -576,6 +577,6 @@ int main(int argc, char **argv)
 		mode->run(&b);
 	else
 		measure(&b, mode->round);
-	finish(&b);
+	finish_nat(&b);
 	return b.n_wrong == 0 ? 0 : 1;
 }

@@ -59,7 +59,7 @@ static __u64 task; /* that all this runs in */
 /* Of the frame that was made last. */
 static __u32 last_stream, last_bytes;
 
-static __always_inline __u64 random(void)
+static __always_inline __u64 draw_random(void)
 {
 	__u64 x = random_state; /* xorshift64: Marsaglia, 2003 */
 
@@ -70,7 +70,7 @@ static __always_inline __u64 random(void)
 	return x;
 }
 
-static __always_inline __u16 fold(__u64 sum)
+static __always_inline __u16 fold_sum(__u64 sum)
 {
 	sum = (sum & 0xffffffff) + (sum >> 32);
 	sum = (sum & 0xffff) + (sum >> 16);
@@ -78,7 +78,7 @@ static __always_inline __u16 fold(__u64 sum)
 	return (__u16)((sum & 0xffff) + (sum >> 16));
 }
 
-static __always_inline void begin(void)
+static __always_inline void begin_run(void)
 {
 	counts.has_begun = 1;
 	n_turns = n_runs = 0;
@@ -106,14 +106,14 @@ static __always_inline void next_burst(void)
 	__u64 gap = orders.gap;
 
 	if (orders.pace == LIVE_POISSON)
-		gap = gap * (gaps[random() % LIVE_GAPS] >> 4) >> 12;
+		gap = gap * (gaps[draw_random() % LIVE_GAPS] >> 4) >> 12;
 	live_due_add(&counts.due, gap);
 	counts.due.in_burst = 0;
 }
 
-/* Give up frames that are due for too long: the rest of a burst, and whole
- * ones. */
-static __always_inline void give_up(__u64 now)
+/* Give up frames that have been due for too long: the rest of a burst, and
+ * whole bursts. */
+static __always_inline void give_up_late(__u64 now)
 {
 	const __u64 n_bursts = live_due_before(
 		&counts.due, now - orders.max_lag_ns, orders.gap);
@@ -154,7 +154,7 @@ static __always_inline bool is_due(__u64 now, __u64 *ret_due)
 	if (now < counts.due.ns)
 		return false;
 	if (now - counts.due.ns > orders.max_lag_ns) {
-		give_up(now);
+		give_up_late(now);
 		if (now < counts.due.ns || n_left() == 0)
 			return false;
 	}
@@ -174,7 +174,7 @@ static __always_inline __u32 value_of(const volatile struct live_field *field,
 	__u64 i;
 
 	if (field->is_random)
-		i = (random() >> 32) * field->n >> 32;
+		i = (draw_random() >> 32) * field->n >> 32;
 	else if (field->every == 1)
 		i = turn % field->n;
 	else
@@ -184,9 +184,10 @@ static __always_inline __u32 value_of(const volatile struct live_field *field,
 	return shape.values[(field->set_at + i) % LIVE_MAX_VALUES];
 }
 
-/* Write it beside what is fixed; its share of a checksum. */
-static __always_inline __u32 put(__u8 *data, void *data_end, __u32 offset,
-				 __u32 n_bytes, __u32 value, __u32 fixed)
+/* Write a value beside the fixed bits of its word. Returns what it adds to a
+ * checksum. */
+static __always_inline __u32 put_value(__u8 *data, void *data_end, __u32 offset,
+				       __u32 n_bytes, __u32 value, __u32 fixed)
 {
 	__u8 *at = data + (offset & 127);
 
@@ -210,7 +211,7 @@ static __always_inline __u64 words_of(__u64 value)
 	       (value >> 32 & 0xffff);
 }
 
-/* Write the stamp, see stream/stamp.h; its share of a checksum. */
+/* Write the stamp, see stream/stamp.h. Returns what it adds to a checksum. */
 static __always_inline __u64 put_stamp(__u8 *data, void *data_end,
 				       const volatile struct live_frame *frame,
 				       __u32 lane, __u64 seq, __u64 due_ns)
@@ -233,7 +234,7 @@ static __always_inline __u64 put_stamp(__u8 *data, void *data_end,
 	*(__u32 *)(at + 14) = bpf_htonl((__u32)due_ns);
 	sum = words_of(orders.magic) + lane + words_of(seq) + words_of(due_ns);
 	/* Words that begin at an odd byte count the other way round. */
-	return frame->is_stamp_odd ? bpf_htons(fold(sum)) : sum;
+	return frame->is_stamp_odd ? bpf_htons(fold_sum(sum)) : sum;
 }
 
 /* A longer frame has 0 where the page's last one had its stamp. */
@@ -273,14 +274,14 @@ static __always_inline void put_sums(const volatile struct live_frame *frame,
 	__u16 sum;
 
 	if (frame->ip_sum_at != 0)
-		put(data, data_end, frame->ip_sum_at, 2,
-		    (__u16)~fold(frame->ip_sum + ip_sum), 0);
+		put_value(data, data_end, frame->ip_sum_at, 2,
+			  (__u16)~fold_sum(frame->ip_sum + ip_sum), 0);
 	if (frame->l4_sum_at == 0)
 		return;
-	sum = (__u16)~fold(frame->l4_sum + l4_sum);
+	sum = (__u16)~fold_sum(frame->l4_sum + l4_sum);
 	if (sum == 0 && frame->is_udp)
 		sum = 0xffff;
-	put(data, data_end, frame->l4_sum_at, 2, sum, 0);
+	put_value(data, data_end, frame->l4_sum_at, 2, sum, 0);
 }
 
 static __always_inline __u32 next_stream(void)
@@ -304,15 +305,16 @@ next_frame(const volatile struct live_stream *stream, __u64 turn)
 }
 
 /* Frames begin as long as the longest. */
-static __always_inline bool cut(struct xdp_md *ctx, __u32 n_bytes)
+static __always_inline bool cut_frame(struct xdp_md *ctx, __u32 n_bytes)
 {
 	return n_bytes == shape.max_bytes ||
 	       bpf_xdp_adjust_tail(ctx, (int)n_bytes - (int)shape.max_bytes) ==
 		       0;
 }
 
-/* Make stream i's next frame; false: it is not as it must be. */
-static __always_inline bool make(struct xdp_md *ctx, __u32 i, __u64 due_ns)
+/* Make the next frame of stream i. False: its buffer has another size. */
+static __always_inline bool make_frame(struct xdp_md *ctx, __u32 i,
+				       __u64 due_ns)
 {
 	const volatile struct live_stream *stream = &shape.streams[i];
 	const __u64 seq = counts.by_stream[i];
@@ -322,7 +324,7 @@ static __always_inline bool make(struct xdp_md *ctx, __u32 i, __u64 due_ns)
 	void *data_end;
 	__u8 *data;
 
-	if (!cut(ctx, frame->n_bytes))
+	if (!cut_frame(ctx, frame->n_bytes))
 		return false;
 	data = (__u8 *)(long)ctx->data;
 	data_end = (void *)(long)ctx->data_end;
@@ -333,8 +335,8 @@ static __always_inline bool make(struct xdp_md *ctx, __u32 i, __u64 due_ns)
 	for (__u32 f = 0; f < LIVE_MAX_FIELDS && f < stream->n_fields; f++) {
 		const volatile struct live_field *field = &stream->fields[f];
 		const __u32 sum =
-			put(data, data_end, field->offset, field->n_bytes,
-			    value_of(field, turn), field->fixed);
+			put_value(data, data_end, field->offset, field->n_bytes,
+				  value_of(field, turn), field->fixed);
 
 		if (field->sums & LIVE_SUM_IP)
 			ip_sum += sum;
@@ -353,7 +355,8 @@ static __always_inline bool make(struct xdp_md *ctx, __u32 i, __u64 due_ns)
 	return true;
 }
 
-/* Where nothing is told of a frame's time, only the end looks at it. */
+/* At full speed and without stamps, no frame needs the time: then the clock is
+ * only read now and then, to find the end. */
 static __always_inline __u64 clock_now(void)
 {
 	if (orders.gap != 0 || shape.is_stamped || n_runs++ % READ_EVERY == 0)
@@ -367,7 +370,7 @@ int live_send(struct xdp_md *ctx)
 	__u64 now, due_ns;
 
 	if (!counts.has_begun)
-		begin();
+		begin_run();
 	now = clock_now();
 	if (is_over(now)) {
 		counts.is_done = 1;
@@ -375,7 +378,7 @@ int live_send(struct xdp_md *ctx)
 	}
 	if (!is_due(now, &due_ns))
 		return XDP_DROP;
-	if (!make(ctx, next_stream(), due_ns))
+	if (!make_frame(ctx, next_stream(), due_ns))
 		return XDP_ABORTED;
 	if (counts.n_passed++ == 0)
 		counts.first_ns = now;
@@ -384,8 +387,8 @@ int live_send(struct xdp_md *ctx)
 }
 
 /*
- * The interface's own: its peer's NAPI may run in this task, too, and the
- * numbers of interfaces are those of a namespace.
+ * Whether an event is about the frames of this sender: the NAPI of the peer may
+ * run in the same task, and another namespace may have the same ifindex.
  */
 static __always_inline bool is_ours(const struct net_device *dev)
 {
@@ -394,7 +397,7 @@ static __always_inline bool is_ours(const struct net_device *dev)
 	       bpf_get_current_task() == task;
 }
 
-/* XDP_TX is to be sent on to where it came from. */
+/* XDP_TX sends a frame to the interface that it came from. */
 SEC("tp_btf/xdp_devmap_xmit")
 int BPF_PROG(live_refused, const struct net_device *from,
 	     const struct net_device *to, int sent, int drops)
@@ -404,7 +407,7 @@ int BPF_PROG(live_refused, const struct net_device *from,
 	return 0;
 }
 
-/* Right behind the run that made it: its number comes again. */
+/* Follows the run that made the frame, whose number is used again. */
 SEC("tp_btf/xdp_redirect_err")
 int BPF_PROG(live_no_way, const struct net_device *dev)
 {

@@ -145,7 +145,7 @@ static void make_field(const struct field *field, struct share *share,
 	put_values(field, c);
 }
 
-static inline uint32_t fold(uint32_t sum)
+static inline uint32_t fold_sum(uint32_t sum)
 {
 	sum = (sum & 0xffff) + (sum >> 16);
 	return (sum & 0xffff) + (sum >> 16);
@@ -161,7 +161,7 @@ static inline void stamp_one(const struct lane *lane, const struct shape *shape,
 	stamp_write_numbers(c->bytes[i] + shape->n_bytes, seq, due);
 	/* At an odd offset each byte is the other one of its word. */
 	sum = stamp_sum(seq, due);
-	c->l4[i] += shape->is_stamp_odd ? fold(sum) << 8 : sum;
+	c->l4[i] += shape->is_stamp_odd ? fold_sum(sum) << 8 : sum;
 }
 
 static void stamp_frames(const struct lane *lane, struct chunk *c)
@@ -176,7 +176,7 @@ static void stamp_frames(const struct lane *lane, struct chunk *c)
 
 static inline uint32_t csum_of(uint32_t sum, bool is_zero_none)
 {
-	const uint32_t csum = ~fold(sum) & 0xffff;
+	const uint32_t csum = ~fold_sum(sum) & 0xffff;
 
 	return csum == 0 && is_zero_none ? 0xffff : csum;
 }

@@ -70,14 +70,14 @@ uint32_t *spread(const uint32_t *weights, uint32_t n, uint32_t *ret_n_turns)
 	return which;
 }
 
-static uint16_t folded(uint64_t sum)
+static uint16_t fold_sum(uint64_t sum)
 {
 	return ntohs(mr_csum_fold(sum));
 }
 
 static void put_sum(uint8_t *at, uint32_t sum, bool is_zero_none)
 {
-	uint16_t csum = (uint16_t)~folded(htons((uint16_t)sum));
+	uint16_t csum = (uint16_t)~fold_sum(htons((uint16_t)sum));
 
 	if (csum == 0 && is_zero_none)
 		csum = UINT16_MAX;
@@ -116,7 +116,7 @@ static void sum_shape(const struct layout *layout, struct shape *shape)
 		window_put(shape->bytes + layout->l3_csum, 2, 0);
 		sum = mr_csum_add(shape->bytes + l3,
 				  (shape->bytes[l3] & 15u) * 4, 0);
-		shape->l3_sum = folded(sum);
+		shape->l3_sum = fold_sum(sum);
 		shape->l3_csum = layout->l3_csum;
 	}
 	if (layout->l4_csum != 0) {
@@ -125,7 +125,7 @@ static void sum_shape(const struct layout *layout, struct shape *shape)
 			      mr_csum_pseudo(shape->bytes, &layout->view) :
 			      0;
 		sum = mr_csum_add(shape->bytes + l4, layout->l4_end - l4, sum);
-		shape->l4_sum = folded(sum);
+		shape->l4_sum = fold_sum(sum);
 		shape->l4_csum = layout->l4_csum;
 		shape->is_zero_csum_none = layout->proto == IPPROTO_UDP;
 	}

@@ -77,7 +77,7 @@ static inline uint32_t frame_bytes(void)
 }
 
 /* Keep the sum from being optimized away. */
-static inline void use(uint64_t sum)
+static inline void use_sum(uint64_t sum)
 {
 	__asm__ __volatile__("" : : "r"(sum));
 }
@@ -96,7 +96,7 @@ static ALWAYS_INLINE void frames_give(void *pool, uint32_t thread,
 	keep(frames); /* the driver returns here */
 	for (uint32_t i = 0; i < n; i++)
 		sum += frames[i].len;
-	use(sum);
+	use_sum(sum);
 	mr_frame_free_bulk(our->caches[0][thread], frames, n);
 }
 
@@ -139,7 +139,7 @@ static ALWAYS_INLINE void receive_theirs(dpdk_frame **frames, const word *ring,
 	keep(frames); /* the driver returns here */
 	for (uint32_t i = 0; i < n; i++)
 		sum += frames[i]->pkt_len;
-	use(sum);
+	use_sum(sum);
 }
 
 static ALWAYS_INLINE void mbufs_give(void *pool, uint32_t thread,
@@ -182,7 +182,7 @@ RUN_DPDK(drop_raw, drop, (struct ops){ dpdk_take, raw_give, NULL, NULL })
 enum { N_TX = 256, KEPT = 16 /* one page in 16 is kept */, BURST = 32 };
 
 /* Write a new source address, and update the header's checksum. */
-static inline void nat(uint8_t *header, uint32_t address)
+static inline void translate_header(uint8_t *header, uint32_t address)
 {
 	uint32_t old, sum;
 	uint16_t checksum;
@@ -219,7 +219,7 @@ static ALWAYS_INLINE uint64_t forward(struct variant *variant, uint32_t thread,
 			continue;
 		if (!ops.take(pool, thread, slot, 1))
 			return 0; /* cannot happen: there are 16 Ki */
-		nat(ops.data(pool, *slot), (uint32_t)i);
+		translate_header(ops.data(pool, *slot), (uint32_t)i);
 	}
 	return n;
 }
@@ -261,7 +261,8 @@ static uint64_t forward_bursts(struct variant *variant, uint32_t thread,
 		if (!ours_take(our, thread, slots, BURST))
 			return 0; /* cannot happen: there are 16 Ki */
 		for (uint32_t i = 0; i < BURST; i++)
-			nat(our->base + slots[i], (uint32_t)(done + i));
+			translate_header(our->base + slots[i],
+					 (uint32_t)(done + i));
 	}
 	return n;
 }
@@ -433,7 +434,7 @@ static void end_wire(struct variant *variant)
 }
 
 /* The next n completed addresses, which are contiguous: n divides N_WIRE. */
-static word *complete(struct wire *wire, uint32_t n)
+static word *complete_pages(struct wire *wire, uint32_t n)
 {
 	word *at = &wire->ring[wire->at];
 
@@ -453,7 +454,7 @@ static uint64_t recycle_straight(struct variant *variant, uint32_t thread,
 
 	(void)thread;
 	for (uint64_t i = 0; i < n; i += burst) {
-		word *completed = complete(wire, burst);
+		word *completed = complete_pages(wire, burst);
 
 		for (uint32_t k = 0; k < burst; k++)
 			wire->burst[k] = completed[k] & ~UINT64_C(2047);
@@ -473,7 +474,7 @@ static uint64_t recycle_cached(struct variant *variant, uint32_t thread,
 	const uint32_t burst = (uint32_t)variant->param[P_BURST];
 
 	for (uint64_t i = 0; i < n; i += burst) {
-		word *completed = complete(wire, burst);
+		word *completed = complete_pages(wire, burst);
 
 		ours_give(harness->pool, thread, completed, burst);
 		if (!ours_take(harness->pool, thread, completed, burst))

@@ -83,7 +83,7 @@ static void wait_for(const uint32_t *counter, uint32_t n)
 	}
 }
 
-static uint64_t cycles(void)
+static uint64_t read_cycles(void)
 {
 #if defined(__x86_64__)
 	uint64_t now;
@@ -232,10 +232,10 @@ static void thread_group_run(struct thread_group *thread_group,
 		sem_post(&thread_group->members[i].wake);
 	wait_for(&thread_group->n_ready, thread_group->n_threads - 1);
 	start_ns = clock_ns();
-	start_cycles = cycles();
+	start_cycles = read_cycles();
 	take_part(&thread_group->members[0]);
 	wait_for(&thread_group->n_done, thread_group->n_threads);
-	ret->cycles = cycles() - start_cycles;
+	ret->cycles = read_cycles() - start_cycles;
 	ret->ns = clock_ns() - start_ns;
 	for (uint32_t i = 0; i < thread_group->n_threads; i++) {
 		ret->n_ops += thread_group->members[i].n_ops;
@@ -327,8 +327,9 @@ static uint32_t n_runs_of_sample(const struct bench *bench)
  * The number of operations of a run: doubled until it takes long enough. A
  * variant that stops before it has done them cannot be measured.
  */
-static bool calibrate(struct bench *bench, struct thread_group *thread_group,
-		      struct variant *variant, struct book *book)
+static bool calibrate_variant(struct bench *bench,
+			      struct thread_group *thread_group,
+			      struct variant *variant, struct book *book)
 {
 	const uint64_t wanted_ns =
 		bench->sample_ms * 1000000ull / n_runs_of_sample(bench);
@@ -412,8 +413,9 @@ static void take_samples(struct bench *bench, struct thread_group *thread_group,
 	const uint32_t n_wanted = bench->n_samples;
 
 	for (uint32_t i = 0; i < row->n_variants && !bench_is_ending(); i++) {
-		if (books[i].is_out || calibrate(bench, thread_group,
-						 &row->variants[i], &books[i]))
+		if (books[i].is_out ||
+		    calibrate_variant(bench, thread_group, &row->variants[i],
+				      &books[i]))
 			continue;
 		books[i].is_stuck = true;
 		snprintf(books[i].why_not, sizeof(books[i].why_not),
@@ -477,7 +479,7 @@ static void tear_down(struct row *row, struct book *books)
 	}
 }
 
-static void measure(struct bench *bench, struct row *row)
+static void measure_row(struct bench *bench, struct row *row)
 {
 	struct book *books = calloc(row->n_variants, sizeof(*books));
 	struct thread_group *thread_group = thread_group_start(
@@ -506,7 +508,7 @@ void bench_row(struct bench *bench, struct row *row)
 	} else if (bench->is_counting) {
 		bench->n_jobs += row->n_variants;
 	} else {
-		measure(bench, row);
+		measure_row(bench, row);
 		bench->n_jobs_done += row->n_variants;
 	}
 }

@@ -37,14 +37,15 @@ struct kernel_frags {
 	struct block blocks[];
 };
 
-static void push(struct kernel_frags *frags, struct list *list, uint32_t block)
+static void push_block(struct kernel_frags *frags, struct list *list,
+		       uint32_t block)
 {
 	frags->blocks[block].next = list->first;
 	list->first = block;
 	list->n++;
 }
 
-static uint32_t pop(struct kernel_frags *frags, struct list *list)
+static uint32_t pop_block(struct kernel_frags *frags, struct list *list)
 {
 	const uint32_t block = list->first;
 
@@ -79,7 +80,7 @@ struct kernel_frags *kernel_frags_make(uint32_t n_blocks, uint32_t n_bytes,
 	frags->shared.first = NONE;
 	pthread_spin_init(&frags->lock, PTHREAD_PROCESS_PRIVATE);
 	for (uint32_t i = n_blocks; i > 0; i--)
-		push(frags, &frags->shared, i - 1);
+		push_block(frags, &frags->shared, i - 1);
 	return frags;
 }
 
@@ -105,12 +106,12 @@ static void free_block(struct kernel_frags *frags, uint32_t thread,
 {
 	struct list *local = &frags->local[thread];
 
-	push(frags, local, block);
+	push_block(frags, local, block);
 	if (local->n <= MAX_LOCAL)
 		return;
 	pthread_spin_lock(&frags->lock);
 	while (local->n > MAX_LOCAL / 2)
-		push(frags, &frags->shared, pop(frags, local));
+		push_block(frags, &frags->shared, pop_block(frags, local));
 	pthread_spin_unlock(&frags->lock);
 }
 
@@ -121,19 +122,19 @@ static uint32_t alloc_block(struct kernel_frags *frags)
 	if (local->n == 0) {
 		pthread_spin_lock(&frags->lock);
 		for (uint32_t i = 0; i < MAX_LOCAL / 2; i++) {
-			const uint32_t block = pop(frags, &frags->shared);
+			const uint32_t block = pop_block(frags, &frags->shared);
 
 			if (block == NONE)
 				break;
-			push(frags, local, block);
+			push_block(frags, local, block);
 		}
 		pthread_spin_unlock(&frags->lock);
 	}
-	return pop(frags, local);
+	return pop_block(frags, local);
 }
 
 /* Get a whole block: the current one, if nobody else has part of it. */
-static bool refill(struct kernel_frags *frags)
+static bool refill_cache(struct kernel_frags *frags)
 {
 	if (frags->block != NONE) {
 		struct block *old = &frags->blocks[frags->block];
@@ -168,8 +169,8 @@ static uint32_t next_offset(const struct kernel_frags *frags, uint32_t align)
 	return (frags->offset + align - 1) & -align;
 }
 
-static bool fits(const struct kernel_frags *frags, uint32_t offset,
-		 uint32_t n_bytes)
+static bool fits_block(const struct kernel_frags *frags, uint32_t offset,
+		       uint32_t n_bytes)
 {
 	return frags->block != NONE && offset + n_bytes <= BLOCK_BYTES;
 }
@@ -179,8 +180,8 @@ void *kernel_frag_cut(struct kernel_frags *frags, uint32_t n_bytes,
 {
 	uint32_t offset = next_offset(frags, align);
 
-	if (!fits(frags, offset, n_bytes)) {
-		if (!refill(frags))
+	if (!fits_block(frags, offset, n_bytes)) {
+		if (!refill_cache(frags))
 			return NULL;
 		offset = 0;
 	}
@@ -198,15 +199,16 @@ void *kernel_frag_probe(struct kernel_frags *frags)
 {
 	const uint32_t offset = next_offset(frags, frags->align);
 
-	return fits(frags, offset, frags->n_bytes) ? in_hand(frags, offset) :
-						     NULL;
+	return fits_block(frags, offset, frags->n_bytes) ?
+		       in_hand(frags, offset) :
+		       NULL;
 }
 
 void *kernel_frag_prepare(struct kernel_frags *frags)
 {
 	void *data = kernel_frag_probe(frags);
 
-	return data == NULL && refill(frags) ? in_hand(frags, 0) : data;
+	return data == NULL && refill_cache(frags) ? in_hand(frags, 0) : data;
 }
 
 void kernel_frag_commit(struct kernel_frags *frags, const void *data)

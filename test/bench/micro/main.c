@@ -117,8 +117,8 @@ static enum parse_result take_sides(struct bench *bench, const char *arg,
 	return PARSE_RUN;
 }
 
-static enum parse_result take(struct bench *bench, int id, const char *arg,
-			      struct mr_reason *why)
+static enum parse_result take_option(struct bench *bench, int id,
+				     const char *arg, struct mr_reason *why)
 {
 	struct mr_reason wrong;
 
@@ -288,7 +288,7 @@ static void run_workloads(struct bench *bench, char letter)
 			bench_run(bench, w);
 }
 
-static void measure(struct bench *bench, char letter)
+static void measure_rows(struct bench *bench, char letter)
 {
 	json_t *cores = json_array();
 
@@ -318,7 +318,7 @@ int main(int argc, char **argv)
 	int id;
 
 	while ((id = getopt_long(argc, argv, "", long_options, NULL)) != -1)
-		if (take(&bench, id, optarg, &why) != PARSE_RUN)
+		if (take_option(&bench, id, optarg, &why) != PARSE_RUN)
 			return complain(why.text, 2);
 	if (optind < argc)
 		letter = letter_of(argv[optind]);
@@ -337,7 +337,7 @@ int main(int argc, char **argv)
 		bench.show = list_row;
 		run_workloads(&bench, letter);
 	} else {
-		measure(&bench, letter);
+		measure_rows(&bench, letter);
 	}
 	mr_ctx_destroy(bench.ctx);
 	return ferror(stdout) ? complain("cannot write to stdout", 1) : 0;

@@ -22,9 +22,9 @@ static bool gives_up(struct harness *harness, struct patience *patience)
 }
 
 /* Deal n objects to each; after a full ring, allocate and try again. */
-static ALWAYS_INLINE uint64_t deal(struct variant *variant, uint64_t n,
-				   uint32_t lot, bool is_calm,
-				   const struct ops ops)
+static ALWAYS_INLINE uint64_t deal_objects(struct variant *variant, uint64_t n,
+					   uint32_t lot, bool is_calm,
+					   const struct ops ops)
 {
 	struct harness *harness = variant->state;
 	const uint32_t n_others = harness->n_threads - 1;
@@ -58,9 +58,10 @@ static ALWAYS_INLINE uint64_t deal(struct variant *variant, uint64_t n,
 	return 0;
 }
 
-static ALWAYS_INLINE uint64_t collect(struct variant *variant, uint32_t thread,
-				      uint64_t n, uint32_t bulk, bool is_calm,
-				      const struct ops ops)
+static ALWAYS_INLINE uint64_t collect_objects(struct variant *variant,
+					      uint32_t thread, uint64_t n,
+					      uint32_t bulk, bool is_calm,
+					      const struct ops ops)
 {
 	struct harness *harness = variant->state;
 	struct patience patience = { 0 };
@@ -103,10 +104,10 @@ static ALWAYS_INLINE uint64_t cross(struct variant *variant, uint32_t thread,
 				    uint64_t n, const struct ops ops)
 {
 	if (thread == 0)
-		return deal(variant, n, (uint32_t)variant->param[P_LOT], false,
-			    ops);
-	return collect(variant, thread, n, (uint32_t)variant->param[P_BULK],
-		       false, ops);
+		return deal_objects(variant, n, (uint32_t)variant->param[P_LOT],
+				    false, ops);
+	return collect_objects(variant, thread, n,
+			       (uint32_t)variant->param[P_BULK], false, ops);
 }
 
 RUN(cross_ours, cross, OURS)
@@ -187,10 +188,11 @@ static ALWAYS_INLINE uint64_t through(struct variant *variant, uint32_t thread,
 		return fill_then_empty(variant, n, ops);
 	n = n_of_run(n, BURST);
 	if (thread != 0)
-		return is_single ? collect(variant, 1, n, 1, true, ops) :
-				   collect(variant, 1, n, BURST, true, ops);
-	return is_single ? deal(variant, n, 1, true, ops) :
-			   deal(variant, n, BURST, true, ops);
+		return is_single ?
+			       collect_objects(variant, 1, n, 1, true, ops) :
+			       collect_objects(variant, 1, n, BURST, true, ops);
+	return is_single ? deal_objects(variant, n, 1, true, ops) :
+			   deal_objects(variant, n, BURST, true, ops);
 }
 
 /* In two steps, as for a frag whose length is not known before. */
@@ -335,8 +337,8 @@ static void count_pipe(struct variant *variant, struct counts *counts)
 }
 
 /* Allocate n objects and send them on. */
-static ALWAYS_INLINE uint64_t produce(struct harness *harness, uint64_t n,
-				      const struct ops ops)
+static ALWAYS_INLINE uint64_t produce_objects(struct harness *harness,
+					      uint64_t n, const struct ops ops)
 {
 	struct patience patience = { 0 };
 	word words[BURST];
@@ -372,9 +374,10 @@ static bool is_time(const struct hop *hop, uint64_t left)
 }
 
 /* Touch n objects, and free them. */
-static ALWAYS_INLINE uint64_t consume(struct harness *harness, uint64_t n,
-				      bool is_touched, bool is_late,
-				      const struct ops ops)
+static ALWAYS_INLINE uint64_t consume_objects(struct harness *harness,
+					      uint64_t n, bool is_touched,
+					      bool is_late,
+					      const struct ops ops)
 {
 	struct patience patience = { 0 };
 	word words[BURST];
@@ -412,11 +415,11 @@ static ALWAYS_INLINE uint64_t pipeline(struct variant *variant, uint32_t thread,
 
 	n = n_of_run(n, BURST);
 	if (thread == 0)
-		return produce(harness, n, ops);
+		return produce_objects(harness, n, ops);
 	/* One copy of the loop for each value. */
 	return variant->param[P_IS_TOUCHED] != 0 ?
-		       consume(harness, n, true, is_late, ops) :
-		       consume(harness, n, false, is_late, ops);
+		       consume_objects(harness, n, true, is_late, ops) :
+		       consume_objects(harness, n, false, is_late, ops);
 }
 
 RUN(pipeline_ours, pipeline, OURS)
@@ -499,7 +502,8 @@ void rows_b20(struct bench *bench)
 						  .hop_words = RING } };
 
 		NAME(row.name, n == 1 ? "drop" : "pipeline");
-		for (uint32_t i = MR_SAFETY_COUNTS; i <= MR_SAFETY_POISON; i++) {
+		for (uint32_t i = MR_SAFETY_COUNTS; i <= MR_SAFETY_POISON;
+		     i++) {
 			const struct contestant level = {
 				levels[i], A_OURS,
 				n == 1 ? drop_bursts : pipeline_ours

@@ -29,8 +29,8 @@ static struct part *part_of(struct harness *harness, uint32_t thread)
 }
 
 /* Free what came from the previous thread; return whether there was any. */
-static ALWAYS_INLINE bool drain(struct harness *harness, uint32_t thread,
-				const struct ops ops)
+static ALWAYS_INLINE bool drain_ring(struct harness *harness, uint32_t thread,
+				     const struct ops ops)
 {
 	word words[BURST];
 	const uint32_t n = hop_get(harness->hops[thread], words, BURST);
@@ -52,7 +52,7 @@ static ALWAYS_INLINE void drain_all(struct harness *harness, uint32_t thread,
 		const bool is_last = __atomic_load_n(&before->is_done,
 						     __ATOMIC_ACQUIRE) != 0;
 
-		if (drain(harness, thread, ops))
+		if (drain_ring(harness, thread, ops))
 			patience = (struct patience){ 0 };
 		else if (is_last || patience_ends(&patience))
 			break;
@@ -75,7 +75,7 @@ static ALWAYS_INLINE uint64_t mesh(struct variant *variant, uint32_t thread,
 	n = n_of_run(n, BURST);
 	while (done < n && !bench_is_ending() &&
 	       (done % 4096 != 0 || !is_too_long(&start))) {
-		const bool had = drain(harness, thread, ops);
+		const bool had = drain_ring(harness, thread, ops);
 
 		if (!ops.take(harness->pool, thread, words, BURST)) {
 			if (!had && patience_ends(&patience))

@@ -144,8 +144,9 @@ static ALWAYS_INLINE bool wait_page(struct variant *variant, uint32_t thread,
 }
 
 /* Send bursts of n pages in all, and free our own references. */
-static ALWAYS_INLINE uint64_t send(struct variant *variant, uint32_t thread,
-				   uint64_t n, const struct completer by)
+static ALWAYS_INLINE uint64_t send_pages(struct variant *variant,
+					 uint32_t thread, uint64_t n,
+					 const struct completer by)
 {
 	const uint32_t burst = (uint32_t)variant->param[P_BURST];
 	struct harness *harness = variant->state;
@@ -183,8 +184,9 @@ static ALWAYS_INLINE uint64_t send(struct variant *variant, uint32_t thread,
 	return done;
 }
 
-static ALWAYS_INLINE void complete(struct variant *variant, uint32_t thread,
-				   const struct completer by)
+static ALWAYS_INLINE void complete_pages(struct variant *variant,
+					 uint32_t thread,
+					 const struct completer by)
 {
 	const uint32_t burst = (uint32_t)variant->param[P_BURST];
 	const bool is_timed = variant->param[P_IS_TIMED] != 0;
@@ -225,10 +227,10 @@ static ALWAYS_INLINE uint64_t pairs(struct variant *variant, uint32_t thread,
 	uint64_t done;
 
 	if (thread % 2 != 0) {
-		complete(variant, thread, by);
+		complete_pages(variant, thread, by);
 		return 0;
 	}
-	done = send(variant, thread, n, by);
+	done = send_pages(variant, thread, n, by);
 	pause_of(variant, thread);
 	__atomic_store_n(&pair->is_done, 1, __ATOMIC_RELEASE);
 	return done;
@@ -275,7 +277,7 @@ static void count_ours(struct variant *variant, struct counts *counts)
 	count_huge(our->pools[0], counts);
 }
 
-static void count(struct variant *variant, struct counts *counts)
+static void count_all(struct variant *variant, struct counts *counts)
 {
 	struct harness *harness = variant->state;
 	const uint32_t n_pairs = harness->n_threads / 2;
@@ -306,7 +308,7 @@ static void row_of(struct bench *bench, uint32_t per_core, uint32_t burst,
 	struct row row = { .unit = "page", .n_threads = 2 * per_core };
 	const struct variant like = {
 		.end = end_pairs,
-		.count = count,
+		.count = count_all,
 		.wish = { .n_objects = TX_PAGES * per_core,
 			  .n_pools = n_pools,
 			  .n_hops = per_core,

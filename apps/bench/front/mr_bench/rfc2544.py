@@ -20,11 +20,11 @@ def _noted(note: str) -> str:
 
 
 def _report_found(session: Session, found: Found) -> int:
-    """0, or 1: there is no such rate, or none that may be told."""
-    may_be_told, is_limited, judged = True, False, ""
+    """Return 1 if there is no such rate, or none that may be reported."""
+    may_be_reported, is_limited, judged = True, False, ""
     if found.value > 0:
-        may_be_told, is_limited, judged = session.judge(found.value, found.limit)
-    if not may_be_told:
+        may_be_reported, is_limited, judged = session.judge(found.value, found.limit)
+    if not may_be_reported:
         found.value = found.low = found.high = 0.0
     note = "; ".join(
         text for text in ("" if found.is_complete else "incomplete", found.note, judged) if text

@@ -90,7 +90,7 @@ class Session:
         self.selftest: list[dict[str, Any]] = []
         self.measured: dict[str, float] = {}
         self.why_incomplete = ""
-        # Of the size at hand.
+        # Of the current size.
         self.frame_bytes = 0  # 0: a mix
         self.mean_bytes = 0.0
         self.size_text = ""  # "64 B"
