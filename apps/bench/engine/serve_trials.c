@@ -59,8 +59,6 @@ int serve_open(struct serving *serving, const json_t *request, json_t *reply,
 			    json_real(streams->mean_bytes));
 	json_object_set_new(reply, "max_bytes",
 			    json_integer(streams->max_bytes));
-	json_object_set_new(reply, "raised_bytes",
-			    json_integer(streams_raised_bytes(streams)));
 	json_object_set(reply, "document", serving->document);
 	return 0;
 }

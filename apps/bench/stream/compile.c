@@ -272,20 +272,7 @@ static void settle_sums(struct stream *stream)
 	}
 }
 
-/* Nobody chose the lengths of imix for these headers, so its shortest is as
- * short as they allow. */
-static void raise_imix(struct words *words, uint32_t n_least,
-		       struct stream *ret)
-{
-	for (uint32_t i = 0; words->is_imix && i < words->n_sizes; i++) {
-		if (words->sizes[i].n_bytes >= n_least)
-			continue;
-		words->sizes[i].n_bytes = n_least;
-		ret->raised_bytes = n_least;
-	}
-}
-
-static int make_frames(struct words *words,
+static int make_frames(const struct words *words,
 		       const struct stream_defaults *defaults,
 		       struct stream *ret, struct mr_reason *why)
 {
@@ -299,7 +286,6 @@ static int make_frames(struct words *words,
 
 	if (bytes[0] == 0)
 		bytes[0] = n_least;
-	raise_imix(words, n_least, ret);
 	for (uint32_t i = 0; i < words->n_sizes; i++) {
 		bytes[i] = words->sizes[i].n_bytes;
 		weights[i] = words->sizes[i].weight;

@@ -54,7 +54,7 @@ struct shape {
 };
 
 struct stream {
-	char *text; /* as given; of an imix that was raised, with its sizes */
+	char *text; /* as given */
 	uint32_t weight;
 	struct shape *shapes;
 	uint32_t n_shapes;
@@ -62,8 +62,7 @@ struct stream {
 	uint32_t n_sizes;
 	struct field *fields; /* the first one changes fastest */
 	uint32_t n_fields;
-	bool is_capture;       /* shapes are frames of one */
-	uint32_t raised_bytes; /* of imix, in place of 60; 0: 60 it is */
+	bool is_capture; /* shapes are frames of one */
 };
 
 struct streams {

@@ -46,10 +46,6 @@ int streams_make(const json_t *of, const struct stream_defaults *defaults,
 		 struct streams **ret, struct mr_reason *why);
 void streams_free(struct streams *streams); /* NULL is allowed */
 
-/* The length to which headers and stamp raise an imix's 60 bytes; 0: they do
- * not. */
-uint32_t streams_raised_bytes(const struct streams *streams);
-
 /*
  * The share of one sender of n_senders, for one thread. The values of the field
  * with most of them, or the frames of a capture, are dealt out, so that the

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sets of streams. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,31 +21,6 @@ static int fail_stream(uint32_t i, uint32_t n, int err, struct mr_reason *why)
 	return fail_with(why, err, "stream %u: %.360s", i + 1, what.text);
 }
 
-/* The text to send the same stream again. */
-static char *text_of(const struct words *words, const struct stream *stream)
-{
-	static const char imix[] = "size=imix";
-	const char *const text =
-		words->text != NULL ? words->text : DEFAULT_STREAM;
-	const char *at = strstr(text, imix);
-	const size_t n_bytes = strlen(text) + 64;
-	char *ret;
-	int n;
-
-	if (stream->raised_bytes == 0)
-		return strdup(text);
-	ret = malloc(n_bytes);
-	if (ret == NULL)
-		return NULL;
-	n = snprintf(ret, n_bytes, "%.*ssize=", (int)(at - text), text);
-	for (uint32_t i = 0; i < words->n_sizes; i++)
-		n += snprintf(ret + n, n_bytes - (size_t)n, "%s%ux%u",
-			      i > 0 ? "," : "", words->sizes[i].n_bytes,
-			      words->sizes[i].weight);
-	snprintf(ret + n, n_bytes - (size_t)n, "%s", at + strlen(imix));
-	return ret;
-}
-
 /* one: NULL for the default. */
 static int make_one(const json_t *one, const struct stream_defaults *defaults,
 		    struct stream *ret, struct mr_reason *why)
@@ -59,7 +33,8 @@ static int make_one(const json_t *one, const struct stream_defaults *defaults,
 	ret->weight = words.weight;
 	err = stream_compile(&words, defaults, ret, why);
 	if (err == 0) {
-		ret->text = text_of(&words, ret);
+		ret->text = strdup(words.text != NULL ? words.text :
+							DEFAULT_STREAM);
 		if (ret->text == NULL)
 			err = fail_with(why, -ENOMEM, "no memory for a stream");
 	}
@@ -142,14 +117,4 @@ void streams_free(struct streams *streams)
 	free(streams->of);
 	free(streams->turns);
 	free(streams);
-}
-
-uint32_t streams_raised_bytes(const struct streams *streams)
-{
-	uint32_t most = 0;
-
-	for (uint32_t i = 0; i < streams->n; i++)
-		if (streams->of[i].raised_bytes > most)
-			most = streams->of[i].raised_bytes;
-	return most;
 }

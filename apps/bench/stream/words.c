@@ -143,7 +143,6 @@ int words_read(const json_t *stream, struct words *ret, struct mr_reason *why)
 		.weight = (uint32_t)count_at(stream, "weight"),
 		.proto = (uint8_t)count_at(stream, "proto"),
 		.n_option_bytes = (uint8_t)count_at(stream, "option_bytes"),
-		.is_imix = is_at(stream, "is_imix"),
 		.is_ipv6 = is_at(stream, "is_ipv6"),
 		.is_raw = is_at(stream, "is_raw"),
 		.is_vlan = is_at(stream, "is_vlan"),

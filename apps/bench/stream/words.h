@@ -42,7 +42,6 @@ struct words {
 		uint32_t n_bytes, weight;
 	} sizes[SIZES_MAX];
 	uint32_t n_sizes; /* 0: not given */
-	bool is_imix;     /* they come from the word imix */
 	uint32_t weight;
 	char *capture; /* NULL: none */
 	uint8_t proto; /* IPPROTO_*; 0: not given */

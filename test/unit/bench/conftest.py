@@ -29,7 +29,8 @@ class Serving:
     """An engine, one request at a time."""
 
     def __init__(self, before=(), streams=(), **begin):
-        begin["streams"] = stream.read(streams)
+        begin["streams"], self.raised_bytes = stream.read(
+            streams, not begin.get("is_unstamped"))
         self.process = subprocess.Popen(
             [*before, ENGINE, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True)

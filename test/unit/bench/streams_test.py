@@ -414,8 +414,9 @@ def test_the_wrong_stream_of_several_is_named(wrong):
     ("ip6 size=imix", "ip6 size=80x7,566x4,1514x1", 80)])
 def test_an_imix_is_as_short_as_headers_let_it_be(serve, made, text, said, raised):
     """It says the sizes that it has; one that fits stays as it was written."""
-    opened = serve(streams=[text]).request("open")
-    assert opened["document"]["streams"] == [said] and opened["raised_bytes"] == raised
+    one = serve(streams=[text])
+    opened = one.request("open")
+    assert opened["document"]["streams"] == [said] and one.raised_bytes == raised
     frames = made(1200, text, is_stamped=True)
     assert Counter(map(len, frames)) == {raised or 60: 700, 566: 400, 1514: 100}
 

@@ -118,6 +118,7 @@ class Options:
     own: list[tuple[str, str]] = field(default_factory=list)  # the command's own, in order
     plane: list[tuple[str, str]] = field(default_factory=list)  # for the engine
     streams: list[str] = field(default_factory=list)  # empty: a default one
+    raised_bytes: int = 0  # of an imix, in place of 60; 0: it was not raised
     rate: Rate = field(default_factory=Rate)
     pace: str = "constant"
     pace_frames: int = 0
@@ -168,10 +169,11 @@ class Options:
 
     def request(self) -> dict[str, Any]:
         """The first request to the engine, which opens the ports. Raises UsageError."""
+        streams, self.raised_bytes = stream.read(self.streams, not self.unstamped)
         return {
             "tx": [bytes_text(spec) for spec in self.tx],
             "rx": [bytes_text(spec) for spec in self.rx],
-            "streams": stream.read(self.streams),
+            "streams": streams,
             "device": device.read(self.device) if self.device else None,
             "is_virtual": self.virtual,
             "is_unstamped": self.unstamped,

@@ -19,6 +19,8 @@ TEXT_MOST, FIELDS_MOST, SIZES_MOST = 255, 32, 64
 LEAST_BYTES, MOST_BYTES = 60, 65535
 LOW = (1 << 32) - 1
 RAW = 255
+VLAN_BYTES, STAMP_BYTES = 4, 18
+L4_BYTES = {6: 20, RAW: 0}  # by protocol; of others 8
 PROTOS = {"icmp": 1, "tcp": 6, "udp": 17}
 WORDS_OF_PROTO = (*PROTOS.values(), 58)
 # By bit: RFC 9293 3.1.
@@ -204,7 +206,6 @@ class Stream:
     text: str
     fields: list[dict[str, Any]] = field(default_factory=list)  # in the text's order
     sizes: list[tuple[int, int]] = field(default_factory=list)  # with weights; none: not said
-    is_imix: bool = False
     weight: int = 1
     capture: str | None = None
     proto: int = 0  # 0: not said
@@ -225,8 +226,7 @@ class Stream:
     def _take_sizes(self, text: str) -> None:
         if self.sizes:
             raise UsageError("size is given twice; a mix is size=60x7,1514")
-        self.is_imix = text == "imix"
-        self.sizes = [_size(size) for size in (IMIX if self.is_imix else text).split(",")]
+        self.sizes = [_size(size) for size in (IMIX if text == "imix" else text).split(",")]
         if len(self.sizes) > SIZES_MOST:
             raise UsageError(f"size: more than {SIZES_MOST} in a mix")
 
@@ -316,17 +316,34 @@ class Stream:
         if self.is_qinq and not self._has("vlan.id"):
             raise UsageError("qinq is the outer tag; give vlan.id, too")
 
+    def raise_imix(self, is_stamped: bool) -> int:
+        """Make an imix's shortest frames as long as headers and stamp need. Returns their length;
+        0: that fits."""
+        if "size=imix" not in self.text.split():
+            return 0
+        n = 14 + VLAN_BYTES * (self.is_vlan + self.is_qinq) + STAMP_BYTES * is_stamped
+        if not self.is_raw:
+            n += (40 if self.is_ipv6 else 20 + self.option_bytes) + L4_BYTES.get(self.proto, 8)
+        if n <= LEAST_BYTES:
+            return 0
+        self.sizes = [(max(size, n), weight) for size, weight in self.sizes]
+        mix = ",".join(f"{size}x{weight}" for size, weight in self.sizes)
+        self.text = self.text.replace("size=imix", f"size={mix}", 1)
+        return n
 
-def read(texts: list[str]) -> list[dict[str, Any]]:
-    """The streams in the form that the engine accepts. UsageError names the wrong one."""
-    streams = []
+
+def read(texts: list[str], is_stamped: bool = True) -> tuple[list[dict[str, Any]], int]:
+    """The streams in the form that the engine accepts, and the length to which the shortest frames
+    of an imix were raised (0: they were not). UsageError names the wrong stream."""
+    streams, raised = [], 0
     for i, text in enumerate(texts):
         stream = Stream(bytes_text(text))
         try:
             for word in text.split():
                 stream.take(word)
             stream.check()
+            raised = max(raised, stream.raise_imix(is_stamped))
         except UsageError as error:
             raise UsageError(f"stream{f' {i + 1}' if len(texts) > 1 else ''}: {error}") from None
         streams.append(vars(stream))
-    return streams
+    return streams, raised

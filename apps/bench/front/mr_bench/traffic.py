@@ -201,7 +201,7 @@ class Engine:
             not self.options.unstamped,
             any(spec.startswith("live:") for spec in self.options.tx),
         )
-        return root | reply
+        return root | reply | {"raised_bytes": self.options.raised_bytes}
 
     def _trial(self, name: str, as_bytes: int, members: dict[str, Any]) -> dict[str, Any]:
         reply = self.request(name, **self.options.trial() | members)
