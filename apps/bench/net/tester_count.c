@@ -179,15 +179,6 @@ static void add_lane(const struct tester *tester, uint32_t lane,
 		ret->lost += lost_of(tester, n_sent, highest, unique);
 }
 
-static void add_to_sum(struct trial_result *ret, const struct trial_lane *lane)
-{
-	ret->unique += lane->unique;
-	ret->duplicates += lane->duplicates;
-	ret->reordered += lane->reordered;
-	ret->too_old += lane->too_old;
-	ret->lost += lane->lost;
-}
-
 static void count_rates(const struct tester *tester, struct trial_result *ret)
 {
 	uint64_t first = UINT64_MAX, last = 0, n_gaps;
@@ -206,8 +197,8 @@ static void count_rates(const struct tester *tester, struct trial_result *ret)
 		n_gaps--;
 	if (ret->sending_ns > 0)
 		ret->tx_pps = (double)n_gaps * 1e9 / (double)ret->sending_ns;
-	if (first < last && ret->unique > 1)
-		ret->rx_pps = (double)(ret->unique - 1) * 1e9 /
+	if (first < last && ret->all.unique > 1)
+		ret->rx_pps = (double)(ret->all.unique - 1) * 1e9 /
 			      (double)(last - first);
 }
 
@@ -217,7 +208,6 @@ static void count_accepted(const struct tester *tester,
 {
 	const struct send_counts by_places = places_counts(tester);
 	const uint32_t n_lanes = count_lanes(tester);
-	struct trial_lane all = { 0 };
 
 	ret->asked_pps = tester->orders.pps;
 	ret->start_ns = tester->orders.start_ns;
@@ -232,14 +222,12 @@ static void count_accepted(const struct tester *tester,
 		ret->received += counter_get(&tester->receivers[i].n_received);
 		ret->foreign += counter_get(&tester->receivers[i].n_foreign);
 	}
+	ret->all = (struct trial_lane){ 0 };
 	for (uint32_t l = 0; l < n_lanes; l++)
-		add_lane(tester, l, 0, &all);
-	ret->unique = ret->duplicates = ret->reordered = ret->too_old = 0;
-	ret->lost = 0;
-	add_to_sum(ret, &all);
+		add_lane(tester, l, 0, &ret->all);
 	/* Nobody knows how many frames are still on their way. */
 	if (tester->n_sources > 0)
-		ret->lost = 0;
+		ret->all.lost = 0;
 	ret->tx_bytes =
 		tx_bytes(tester) - tester->tx_bytes_before + by_places.bytes;
 	ret->rx_bytes = rx_bytes(tester) - tester->rx_bytes_before;
@@ -380,10 +368,12 @@ static void count_streams(const struct tester *tester, uint32_t n_lanes,
 	const uint32_t n_sources =
 		tester->n_sources > 0 ? tester->n_sources : 1;
 
+	ret->all = (struct trial_lane){ 0 };
 	for (uint32_t l = 0; l < n_lanes; l++) {
 		struct trial_lane *lane = &ret->streams[l / n_sources];
 
 		add_lane(tester, l, lane_sent[l], lane);
+		add_lane(tester, l, lane_sent[l], &ret->all);
 		lane->stream = l / n_sources;
 		if (tester->n_sources > 0 || runs_n(tester->runs) == 0)
 			continue;
@@ -393,7 +383,6 @@ static void count_streams(const struct tester *tester, uint32_t n_lanes,
 	for (uint32_t i = 0; i < n_lanes / n_sources; i++) {
 		struct trial_lane *lane = &ret->streams[i];
 
-		add_to_sum(ret, lane);
 		/* Some lanes between those of two runs are unused. */
 		if (ret->n_runs <= 1 || lane->received > 0)
 			ret->streams[ret->n_streams++] = *lane;
@@ -552,8 +541,6 @@ static int count_left(const struct tester *tester, struct trial_result *ret)
 			take_kept(tester, t, n_lanes, lane_sent,
 				  &kept.by_tx[t]);
 	judge_trial(tester, &kept, ret);
-	ret->unique = ret->duplicates = ret->reordered = ret->too_old = 0;
-	ret->lost = 0;
 	count_streams(tester, n_lanes, lane_sent, ret);
 	err = count_directions(tester, n_lanes, lane_sent, &kept, ret);
 	free(lane_sent);

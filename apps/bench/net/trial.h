@@ -14,8 +14,8 @@ enum pace { PACE_CONSTANT, PACE_POISSON, PACE_BURSTS };
 
 enum { DEFAULT_PACE_FRAMES = 32, DEFAULT_LAG_MS = 10 };
 
-/* How long to wait for the links of all ports. Opening resets many NICs, and frames
- * sent before the link is back are lost. */
+/* How long to wait for the links of all ports. Opening resets many NICs, and
+ * frames sent before the link is back are lost. */
 enum { LINK_WAIT_MS = 10000 };
 
 /* Overhead of a frame on the wire (IEEE 802.3, clause 4.2):
@@ -83,16 +83,16 @@ struct trial_tail {
 	uint64_t all_waited_ns, all_still_ns;
 };
 
-/* due = sent + unsent; sent = unique + lost; received = foreign + frames with a
- * stamp of this trial, which are unique + duplicates + too_old. */
+/* due = sent + unsent; sent = all.unique + all.lost; received = foreign +
+ * frames with a stamp of this trial, which are all.received. */
 struct trial_result {
 	double asked_pps; /* 0: full speed */
 	/* From the first frame that could be due to the last frame sent; and to
 	 * the end of settling. */
 	uint64_t start_ns, sending_ns, whole_ns;
 	uint64_t due, sent, unsent, tx_bytes;
-	uint64_t received, unique, lost, duplicates, reordered, too_old;
-	uint64_t foreign, rx_bytes;
+	uint64_t received, foreign, rx_bytes;
+	struct trial_lane all;  /* lanes; its stream and run are 0 */
 	double tx_pps;          /* over sending_ns */
 	double rx_pps;          /* unique ones, first to last arrival */
 	struct hist lateness;   /* departure - due: the pacing error */

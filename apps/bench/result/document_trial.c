@@ -49,9 +49,9 @@ static json_t *rx_object(const struct trial_result *r)
 	json_t *object = document_counts(
 		"runs received unique lost duplicates reordered too_old "
 		"foreign bytes",
-		(uint64_t[]){ r->n_runs, r->received, r->unique, r->lost,
-			      r->duplicates, r->reordered, r->too_old,
-			      r->foreign, r->rx_bytes });
+		(uint64_t[]){ r->n_runs, r->received, r->all.unique,
+			      r->all.lost, r->all.duplicates, r->all.reordered,
+			      r->all.too_old, r->foreign, r->rx_bytes });
 
 	json_object_set_new(object, "pps", document_real(r->rx_pps));
 	return object;
