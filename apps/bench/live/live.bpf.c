@@ -380,8 +380,7 @@ int live_send(struct xdp_md *ctx)
 		return XDP_DROP;
 	if (!make_frame(ctx, next_stream(), due_ns))
 		return XDP_ABORTED;
-	if (counts.n_passed++ == 0)
-		counts.first_ns = now;
+	counts.n_passed++;
 	counts.last_ns = now;
 	return XDP_TX;
 }

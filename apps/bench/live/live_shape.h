@@ -103,13 +103,13 @@ struct live_orders {
 
 /* Written by one thread: in the kernel, and before and after its calls. */
 struct live_counts {
-	__u64 n_passed;          /* handed to the interface */
-	__u64 n_refused;         /* of them: what its driver had no room for */
-	__u64 n_no_way;          /* of them: what it cannot send at all */
-	__u64 n_unsent;          /* given up, because they were late */
-	__u64 n_set_up;          /* of them: while a call was set up */
-	__u64 n_bytes;           /* of those passed that there is a way for */
-	__u64 first_ns, last_ns; /* when the first and last were passed */
+	__u64 n_passed;  /* handed to the interface */
+	__u64 n_refused; /* of them: what its driver had no room for */
+	__u64 n_no_way;  /* of them: what it cannot send at all */
+	__u64 n_unsent;  /* given up, because they were late */
+	__u64 n_set_up;  /* of them: while a call was set up */
+	__u64 n_bytes;   /* of those passed that there is a way for */
+	__u64 last_ns;   /* when the last was passed */
 	__u64 late_max_ns;
 	__u64 by_stream[LIVE_MAX_STREAMS]; /* as n_bytes */
 	struct live_due due;

@@ -210,7 +210,6 @@ static void count_accepted(const struct tester *tester,
 	const uint32_t n_lanes = count_lanes(tester);
 
 	ret->asked_pps = tester->orders.pps;
-	ret->start_ns = tester->orders.start_ns;
 	ret->n_runs = tester->runs != NULL ? runs_n(tester->runs) : 0;
 	ret->sent = tester_n_sent(tester);
 	ret->unsent = by_places.unsent;

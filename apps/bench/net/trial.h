@@ -89,7 +89,7 @@ struct trial_result {
 	double asked_pps; /* 0: full speed */
 	/* From the first frame that could be due to the last frame sent; and to
 	 * the end of settling. */
-	uint64_t start_ns, sending_ns, whole_ns;
+	uint64_t sending_ns, whole_ns;
 	uint64_t due, sent, unsent, tx_bytes;
 	uint64_t received, foreign, rx_bytes;
 	struct trial_lane all;  /* lanes; its stream and run are 0 */

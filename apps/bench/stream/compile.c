@@ -209,7 +209,6 @@ static int add_field(const struct given *given, const struct layout *layout,
 		.n_bytes = place->n_bytes,
 		.shift = place->shift,
 		.fixed = window_get(shape->bytes + at, place->n_bytes),
-		.mask = place->mask,
 		.is_in_l3_sum = row->layer == LAYER_IP && layout->l3_csum != 0,
 		.is_in_l4_sum = layout->l4_csum != 0 &&
 				(row->layer == LAYER_L4 ||

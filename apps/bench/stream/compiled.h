@@ -36,7 +36,6 @@ struct field {
 	uint8_t n_bytes;   /* 1, 2 or 4 */
 	uint8_t shift;     /* of the value in the window */
 	uint32_t fixed;    /* bits of the window that do not vary */
-	uint32_t mask;     /* those that do */
 	bool is_in_l3_sum; /* of the IPv4 header */
 	bool is_in_l4_sum; /* of TCP, UDP, ICMP, with the pseudo-header */
 	uint8_t sum_shift; /* 8: a byte that is the upper one of its word */

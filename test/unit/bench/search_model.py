@@ -63,7 +63,7 @@ class Model:
         self.rate_pps *= 1 - self.drift
         self.n_seconds += seconds
         return Trial(
-            due=due, sent=sent, unsent=due - sent, received=unique + foreign, unique=unique,
+            due=due, sent=sent, received=unique + foreign, unique=unique,
             lost=n_lost, foreign=foreign, late_p25_ns=int(late_ns / 4),
             late_max_ns=int(late_ns), tx_pps=load, rx_pps=unique / seconds, drops=drops,
             is_cut_short=self.cut_at == self.n_calls or bool(self.stop),

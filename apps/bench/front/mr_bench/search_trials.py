@@ -71,7 +71,6 @@ class Outcome:
 
     asked_pps: float
     load_pps: float = 0.0  # what was offered: less what was unsent or late
-    rx_pps: float = 0.0
     loss: float = 0.0  # share of the frames sent
     n_sent: int = 0
     n_lost: int = 0
@@ -158,7 +157,7 @@ class Search:
         return trial
 
     def _judge(self, pps: float, trial: Trial) -> Outcome:
-        outcome = Outcome(pps, trial.tx_pps, trial.rx_pps, n_sent=trial.sent, n_lost=trial.lost)
+        outcome = Outcome(pps, trial.tx_pps, n_sent=trial.sent, n_lost=trial.lost)
         if pps > 0:
             asked_ns = trial.due * 1e9 / pps
             sent = trial.sent / trial.due if trial.due else 1.0

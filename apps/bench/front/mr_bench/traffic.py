@@ -40,14 +40,12 @@ class Trial:
 
     due: int = 0
     sent: int = 0
-    unsent: int = 0
     received: int = 0  # with foreign ones
     unique: int = 0
     lost: int = 0
     duplicates: int = 0
     reordered: int = 0
     foreign: int = 0
-    whole_ns: int = 0  # with settling
     late_p25_ns: int = 0  # of the departure behind the time when it was due
     late_max_ns: int = 0
     tx_pps: float = 0.0
@@ -71,7 +69,6 @@ def trial_of(reply: dict[str, Any]) -> Trial:
         **{one.name: counts[one.name] for one in fields(Trial) if one.name in counts},
         tx_pps=trial["tx"]["pps"],
         rx_pps=trial["rx"]["pps"],
-        whole_ns=round(trial["whole_s"] * 1e9),
         late_p25_ns=reply["late_p25_ns"],
         late_max_ns=(trial["lateness"] or {}).get("max", 0),
         latency=trial["latency"] or {},
