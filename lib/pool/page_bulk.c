@@ -7,6 +7,9 @@
  */
 #include "pool/debug/safety.h"
 
+_Static_assert((int)MRI_PAGE_MAX_ORDER == (int)MR_PAGE_MAX_ORDER,
+	       "both layers have the same limit");
+
 /*
  * Take the lock, and return how many blocks may be taken: one if n would go
  * below the watermark, so that a caller that needs many makes progress and

@@ -17,13 +17,14 @@
 #include <stdint.h>
 
 #include <millrace/driver_frame.h>
+#include <millrace/experimental/page.h>
 #include <millrace/pool.h>
 
 #include "base/base.h"
 #include "mem/mem.h"
+#include "pages/page_alloc.h"
 #include "pool/block.h"
 #include "pool/depot/pair.h"
-#include "pool/pages/page_alloc.h"
 
 #define MRI_POOL_MAX_PAGES (1u << 28)
 
@@ -85,9 +86,9 @@ struct mr_cache {
 	struct mr_cache *next; /* in pool->caches, under its lock */
 	struct mri_block_run run;
 	struct mr_frag_cache *frags; /* those of this cache; pool's lock */
-	uint32_t n_open;       /* pages in open magazines; atomic */
-	uint32_t n_puts;       /* calls that found some open */
-	uint32_t is_asked;     /* by mr_pool_trim() to give back; atomic */
+	uint32_t n_open;             /* pages in open magazines; atomic */
+	uint32_t n_puts;             /* calls that found some open */
+	uint32_t is_asked; /* by mr_pool_trim() to give back; atomic */
 	struct mri_open_magazine open[MR_OPEN_MAGAZINES];
 	/* As mr_cache_stats() or mr_pool_trim() last saw it; both atomic. */
 	uint64_t seen_activity, seen_ns;
@@ -132,7 +133,7 @@ struct mr_pool {
 	uint64_t granule_bytes;    /* of its segments */
 	bool is_reserved;          /* a range of addresses in the region */
 	uint8_t *owners;
-	int place;     /* among its region's tenants */
+	int place;                 /* among its region's tenants */
 	struct mri_safety *safety; /* NULL: MR_SAFETY_COUNTS */
 	char name[32];
 
@@ -163,30 +164,30 @@ struct mr_pool {
 };
 
 /* The inline calls of millrace/pool.h read these members. */
-_Static_assert(
-	offsetof(struct mr_cache, pair.top) ==
-			offsetof(struct mr_cache_head, top) &&
-		offsetof(struct mr_cache, pair.loaded) ==
-			offsetof(struct mr_cache_head, magazine) &&
-		offsetof(struct mr_cache, owners) ==
-			offsetof(struct mr_cache_head, owners) &&
-		offsetof(struct mr_cache, addr) ==
-			offsetof(struct mr_cache_head, addr) &&
-		offsetof(struct mr_cache, fast_bytes) ==
-			offsetof(struct mr_cache_head, fast_bytes) &&
-		offsetof(struct mr_cache, own_pages) ==
-			offsetof(struct mr_cache_head, own_pages) &&
-		offsetof(struct mr_cache, page_shift) ==
-			offsetof(struct mr_cache_head, page_shift) &&
-		offsetof(struct mr_cache, attention) ==
-			offsetof(struct mr_cache_head, attention) &&
-		offsetof(struct mr_cache, magazine_pages) ==
-			offsetof(struct mr_cache_head, magazine_pages) &&
-		offsetof(struct mr_cache, pool) ==
-			offsetof(struct mr_cache_head, uses_owners) &&
-		offsetof(struct mr_pool, uses_owners) == 0 &&
-		offsetof(struct mri_magazine, numbers) == 4 * sizeof(uint32_t),
-	"struct mr_cache_head is the head of struct mr_cache");
+_Static_assert(offsetof(struct mr_cache, pair.top) ==
+			       offsetof(struct mr_cache_head, top) &&
+		       offsetof(struct mr_cache, pair.loaded) ==
+			       offsetof(struct mr_cache_head, magazine) &&
+		       offsetof(struct mr_cache, owners) ==
+			       offsetof(struct mr_cache_head, owners) &&
+		       offsetof(struct mr_cache, addr) ==
+			       offsetof(struct mr_cache_head, addr) &&
+		       offsetof(struct mr_cache, fast_bytes) ==
+			       offsetof(struct mr_cache_head, fast_bytes) &&
+		       offsetof(struct mr_cache, own_pages) ==
+			       offsetof(struct mr_cache_head, own_pages) &&
+		       offsetof(struct mr_cache, page_shift) ==
+			       offsetof(struct mr_cache_head, page_shift) &&
+		       offsetof(struct mr_cache, attention) ==
+			       offsetof(struct mr_cache_head, attention) &&
+		       offsetof(struct mr_cache, magazine_pages) ==
+			       offsetof(struct mr_cache_head, magazine_pages) &&
+		       offsetof(struct mr_cache, pool) ==
+			       offsetof(struct mr_cache_head, uses_owners) &&
+		       offsetof(struct mr_pool, uses_owners) == 0 &&
+		       offsetof(struct mri_magazine, numbers) ==
+			       4 * sizeof(uint32_t),
+	       "struct mr_cache_head is the head of struct mr_cache");
 
 /* Add to a counter that any thread may write: those of a pool. */
 static inline void mri_counter_add_shared(uint64_t *counter, uint64_t n)

@@ -6,8 +6,8 @@ import re
 import tree
 
 LAYERS = [
-    {"base"}, {"mem", "net", "ring"}, {"pci", "pool"}, {"port"},
-    {"flow", "worker"},
+    {"base"}, {"mem", "net", "ring"}, {"pages"}, {"pci", "pool"}, {"object"},
+    {"port"}, {"flow", "worker"},
 ]
 RANK = {module: rank for rank, row in enumerate(LAYERS) for module in row}
 # The layer that each public header but millrace.h belongs to.
@@ -17,8 +17,9 @@ HEADERS = {header: module for module, headers in {
     "net": "net wire",
     "ring": "frame ring",
     "pci": "experimental/pci experimental/pci_bar experimental/pci_info",
-    "pool": "driver_frame experimental/frag experimental/objpool "
-            "experimental/page pool pool_inline",
+    "pool": "driver_frame experimental/frag experimental/page pool "
+            "pool_inline",
+    "object": "experimental/objpool",
     "port": "driver driver_spec experimental/driver_offload "
             "experimental/flow_way experimental/gro experimental/netdev "
             "experimental/netlink experimental/offload "
@@ -26,8 +27,8 @@ HEADERS = {header: module for module, headers in {
     "flow": "flow",
     "worker": "worker worker_loop",
 }.items() for header in headers.split()}
-# Folders of lib/pool that know no pool, nor each other.
-NO_POOL = {"depot", "pages"}
+# Folders of lib/pool that know no pool.
+NO_POOL = {"depot"}
 # Of mr-nat: data flows one way. What is not in a folder includes any.
 NAT = ["config", "ports", "mapping", "datapath", "control"]
 INCLUDE = re.compile(r'^\s*#\s*include\s+(<[^>]+>|"[^"]+")', re.M)

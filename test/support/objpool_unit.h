@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "pool/depot/objpool.h"
+#include "object/objpool.h"
 
 struct objects {
 	struct test_allocator allocator;

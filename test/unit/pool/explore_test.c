@@ -18,7 +18,7 @@
 
 #include "pool/depot/depot.c"
 
-#include "pool/depot/objcache.c"
+#include "object/objcache.c"
 
 enum { MAX_PLACES = 8, N_THREADS = 3 };
 

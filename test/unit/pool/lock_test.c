@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/pool/pages/lock.c. */
+/* Tests of lib/pages/lock.c. */
 #include "support/mt.h"
 #include "support/unit.h"
 
 #include <time.h>
 
-#include "pool/pages/lock.h"
+#include "pages/lock.h"
 
 struct guarded {
 	struct mri_lock lock;

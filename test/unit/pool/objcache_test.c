@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/pool/depot/objcache.c by one thread. */
+/* Tests of lib/object/objcache.c by one thread. */
 #include "support/obj_model.h"
 
 enum { M = MR_MAGAZINE_PAGES };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/pool/depot/objpool.c by one thread. */
+/* Tests of lib/object/objpool.c by one thread. */
 #include "support/objpool_unit.h"
 #include "support/unit_ctx.h"
 

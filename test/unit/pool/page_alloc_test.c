@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of lib/pool/pages/page_alloc.c: which page comes next, and what is
+ * Tests of lib/pages/page_alloc.c: which page comes next, and what is
  * refused. Random sequences: model_test.c.
  */
 #include "support/page_unit.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Internals of the object pools: objpool.c, objcache.c. */
-#ifndef POOL_OBJPOOL_H
-#define POOL_OBJPOOL_H
+#ifndef OBJECT_OBJPOOL_H
+#define OBJECT_OBJPOOL_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -97,7 +97,7 @@ struct mr_objpool {
 
 /*
  * Add what a cache counted to sums; returns the objects in it.
- * lib/pool/depot/objpool.c
+ * lib/object/objpool.c
  */
 uint32_t mri_objcache_sum(const struct mr_objcache *cache,
 			  struct mri_obj_counters *sums);

@@ -3,7 +3,7 @@
 #include <sched.h>
 #include <time.h>
 
-#include "pool/pages/lock.h"
+#include "pages/lock.h"
 
 enum {
 	LOOKS = 64,  /* each with a pause: longer than any holder needs */

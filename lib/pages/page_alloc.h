@@ -10,20 +10,21 @@
  * stands in a list of its segment with the others that have the same largest
  * free block, so whoever wants a block finds the smallest that will do.
  */
-#ifndef POOL_PAGE_ALLOC_H
-#define POOL_PAGE_ALLOC_H
+#ifndef PAGES_PAGE_ALLOC_H
+#define PAGES_PAGE_ALLOC_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <millrace/experimental/page.h>
-
 #include "base/base.h"
-#include "pool/pages/lock.h"
+#include "pages/lock.h"
+
+/* MR_PAGE_MAX_ORDER, of an interface above this layer. */
+enum { MRI_PAGE_MAX_ORDER = 4 };
 
 enum {
 	MRI_GROUP_SHIFT = 15, /* 32 KiB */
-	MRI_ORDERS = MR_PAGE_MAX_ORDER + 1,
+	MRI_ORDERS = MRI_PAGE_MAX_ORDER + 1,
 	MRI_PAGE_SEGMENTS = 32,
 	MRI_BUCKET_NONE = 255,
 	MRI_SEGMENT_NONE = 255,
@@ -52,8 +53,8 @@ struct mri_page_segment {
  */
 static inline uint32_t mri_page_pairs(uint32_t blocks, uint32_t k)
 {
-	static const uint32_t aligned[MR_PAGE_MAX_ORDER] = { 0x5555, 0x1111,
-							     0x0101, 0x0001 };
+	static const uint32_t aligned[MRI_PAGE_MAX_ORDER] = { 0x5555, 0x1111,
+							      0x0101, 0x0001 };
 
 	return blocks & blocks >> (1u << k) & aligned[k];
 }
@@ -76,7 +77,7 @@ struct mri_page_alloc {
 	uint32_t near;        /* bit s: segment s is where the pool wants it;
 			       * atomic, written under the lock */
 	uint32_t n_pages;     /* population; atomic, written under the lock */
-	uint32_t max_pages;     /* limit of growth; atomic */
+	uint32_t max_pages;   /* limit of growth; atomic */
 	uint32_t low_pages;
 	uint32_t n_segments;
 	struct mri_page_group *groups;

@@ -12,8 +12,8 @@
  * then yields, then sleeps between looks, up to 1 ms: a stopped holder delays
  * the others, but none of them burns a core.
  */
-#ifndef POOL_LOCK_H
-#define POOL_LOCK_H
+#ifndef PAGES_LOCK_H
+#define PAGES_LOCK_H
 
 #include <stdint.h>
 
@@ -21,7 +21,7 @@ struct mri_lock {
 	uint32_t is_taken;
 };
 
-/* lib/pool/pages/lock.c */
+/* lib/pages/lock.c */
 void mri_lock_wait(struct mri_lock *lock);
 
 static inline int mri_lock_try(struct mri_lock *lock)

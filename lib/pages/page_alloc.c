@@ -21,7 +21,7 @@
  */
 #include <errno.h>
 
-#include "pool/pages/page_alloc.h"
+#include "pages/page_alloc.h"
 
 /*
  * The first pages of the aligned free blocks of 2^order pages, in a word of

@@ -9,7 +9,7 @@
  */
 #include <errno.h>
 
-#include "pool/depot/objpool.h"
+#include "object/objpool.h"
 
 static struct mri_magazine *take(struct mr_objcache *cache,
 				 struct mri_stack *stack)

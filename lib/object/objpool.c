@@ -19,7 +19,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "pool/depot/objpool.h"
+#include "object/objpool.h"
 
 enum {
 	DEFAULT_ALIGN_BYTES = 64,
