@@ -14,8 +14,11 @@
  * is one entry as well. Where the driver refuses a frame, its tag or its copy
  * goes, and it is the caller's as it was. Other frames that are cut or tagged
  * are held, one per queue: a burst takes it and sends as much as there is room
- * for, and the following ones begin with the rest. Until then the queue has our
- * burst and arm functions in place of the driver's.
+ * for, and the following ones begin with the rest.
+ *
+ * A queue whose device lacks anything of this has burst and arm functions of
+ * this file in front of the driver's, from when it is opened until it is
+ * closed. Other queues have the driver's.
  *
  * The queue's counters count what the driver sees: segments. A frame lost here
  * is counted as accepted and dropped; while one is held it is accepted and
@@ -39,7 +42,7 @@ enum {
 
 /* Of one queue. */
 struct mri_offload {
-	mr_tx_burst_fn *burst; /* the driver's, while a frame is held */
+	mr_tx_burst_fn *burst; /* the driver's, as the next */
 	int (*arm)(struct mr_queue *queue);
 	uint32_t n;    /* entries of the frame held; 0: none is; atomic */
 	uint32_t done; /* bytes of its payload that were sent */
@@ -78,7 +81,8 @@ uint32_t mri_offload_cuts(uint16_t gso_type)
 }
 
 /* What is requested for these, and the device does not do. */
-static uint32_t lacks(const struct mr_txq *txq, const struct mr_meta *meta)
+static uint32_t find_missing(const struct mr_txq *txq,
+			     const struct mr_meta *meta)
 {
 	const struct mr_port_info *info = txq->queue.port->info;
 	const uint32_t offloads = info->offloads;
@@ -137,33 +141,6 @@ static uint32_t room_of(const struct mr_port *port)
 }
 
 /* ---- a frame that is held ---- */
-
-static mr_tx_burst_fn burst_while_held;
-static int arm_while_held(struct mr_queue *queue);
-
-static mr_tx_burst_fn *burst_of(const struct mr_txq *txq)
-{
-	return txq->burst == burst_while_held ? state_of(txq)->burst :
-						txq->burst;
-}
-
-static void stand_in(struct mr_txq *txq, struct mri_offload *o)
-{
-	if (txq->burst == burst_while_held)
-		return;
-	o->burst = txq->burst;
-	o->arm = txq->queue.arm;
-	txq->burst = burst_while_held;
-	txq->queue.arm = arm_while_held;
-}
-
-static void step_back(struct mr_txq *txq, const struct mri_offload *o)
-{
-	if (txq->burst != burst_while_held)
-		return;
-	txq->burst = o->burst;
-	txq->queue.arm = o->arm;
-}
 
 /* Hold the frame, which is readable and needs `todo`. False: it is lost. */
 static bool hold(struct mr_txq *txq, struct mr_cache *cache,
@@ -297,25 +274,21 @@ static bool send_some(struct mr_txq *txq, struct mr_cache *cache,
 	if (pieces.n == 0)
 		return true;
 	*ret_drop = -1; /* what was sent may bring pages back */
-	n_sent = burst_of(txq)(txq, cache, pieces.frames, pieces.metas,
-			       pieces.n);
+	n_sent = o->burst(txq, cache, pieces.frames, pieces.metas, pieces.n);
 	advance(txq, o, &pieces, n_sent);
 	mr_frame_free_bulk(cache, pieces.frames + n_sent, pieces.n - n_sent);
 	return n_sent == pieces.n;
 }
 
 /* Send what is left of the frame held. False: it is still held. */
-static bool go_on(struct mr_txq *txq, struct mr_cache *cache)
+static bool send_held(struct mr_txq *txq, struct mr_cache *cache)
 {
 	struct mri_offload *o = state_of(txq);
 	int drop = -1;
 
 	while (!o->is_over && drop < 0)
-		if (!send_some(txq, cache, o, &drop)) {
-			stand_in(txq, o);
+		if (!send_some(txq, cache, o, &drop))
 			return false;
-		}
-	step_back(txq, o);
 	if (o->is_over)
 		mr_frame_free_bulk(cache, o->frame, o->n);
 	else
@@ -324,25 +297,16 @@ static bool go_on(struct mr_txq *txq, struct mr_cache *cache)
 	return true;
 }
 
-static uint32_t burst_while_held(struct mr_txq *txq, struct mr_cache *cache,
-				 const struct mr_frame *frames,
-				 const struct mr_meta *meta, uint32_t n)
-{
-	if (!go_on(txq, cache))
-		return 0;
-	return meta != NULL ? mr_tx_burst_offload(txq, cache, frames, meta, n) :
-			      txq->burst(txq, cache, frames, NULL, n);
-}
-
 /* The driver wakes us while it has frames; if it has none, go on at once. */
-static int arm_while_held(struct mr_queue *queue)
+static int stage_arm(struct mr_queue *queue)
 {
 	struct mr_txq *txq = (struct mr_txq *)queue;
 	struct mr_tx_stats stats = { .size = sizeof(stats) };
 	const struct mri_offload *o = state_of(txq);
+	const int has_work = o->arm(queue);
 
-	if (o->arm == NULL || o->arm(queue) != 0)
-		return 1;
+	if (has_work != 0 || o->n == 0)
+		return has_work;
 	(void)mr_txq_stats(txq, &stats);
 	return stats.pending == 1; /* the one that is held */
 }
@@ -420,7 +384,7 @@ static void collect(struct mr_txq *txq, struct mr_cache *cache,
 	while (run->n < n && run->n_copies < PIECES) {
 		const uint32_t at = run->n;
 		const uint32_t k = mr_frame_n_entries(&frames[at]);
-		uint32_t todo = lacks(txq, &meta[at]);
+		uint32_t todo = find_missing(txq, &meta[at]);
 
 		memcpy(&run->frames[at], &frames[at], k * sizeof(frames[0]));
 		run->metas[at] = meta[at];
@@ -468,6 +432,7 @@ send_mixed(struct mr_txq *txq, struct mr_cache *cache,
 	   const struct mr_frame *frames, const struct mr_meta *meta,
 	   uint32_t n)
 {
+	const struct mri_offload *o = state_of(txq);
 	struct run run;
 	uint32_t i = 0;
 
@@ -476,15 +441,15 @@ send_mixed(struct mr_txq *txq, struct mr_cache *cache,
 
 		collect(txq, cache, frames + i, meta + i, n - i, &run);
 		if (run.n > 0) {
-			n_sent = txq->burst(txq, cache, run.frames, run.metas,
-					    run.n);
+			n_sent = o->burst(txq, cache, run.frames, run.metas,
+					  run.n);
 			settle(txq, cache, frames + i, &run, n_sent);
 			i += n_sent;
 			if (n_sent < run.n)
 				break;
 			continue;
 		}
-		todo = lacks(txq, &meta[i]);
+		todo = find_missing(txq, &meta[i]);
 		k = mr_frame_n_entries(&frames[i]);
 		i += k;
 		if (todo & MR_META_LAUNCH_TIME)
@@ -492,31 +457,63 @@ send_mixed(struct mr_txq *txq, struct mr_cache *cache,
 				    MR_TX_DROP_INVALID);
 		else if (hold(txq, cache, &frames[i - k], k, &meta[i - k],
 			      todo) &&
-			 !go_on(txq, cache))
+			 !send_held(txq, cache))
 			break;
 	}
 	return i;
 }
 
-uint32_t mr_tx_burst_offload(struct mr_txq *txq, struct mr_cache *cache,
-			     const struct mr_frame *frames,
-			     const struct mr_meta *meta, uint32_t n)
+/* With metadata, or behind a frame that is held. */
+__attribute__((noinline)) static uint32_t
+send_looked_at(struct mr_txq *txq, struct mr_cache *cache,
+	       const struct mr_frame *frames, const struct mr_meta *meta,
+	       uint32_t n)
 {
 	const struct mri_offload *o = state_of(txq);
-	uint32_t i = 0;
 
-	if (o == NULL || o->n > 0)
-		return txq->burst(txq, cache, frames, meta, n);
+	if (o->n > 0 && !send_held(txq, cache))
+		return 0;
+	if (meta == NULL)
+		return o->burst(txq, cache, frames, NULL, n);
 	n = mr_frame_n_whole(frames, n);
-	for (bool is_first = true; i < n; i++) {
-		if (is_first && lacks(txq, &meta[i]) != 0)
+	for (uint32_t i = 0; i < n; i += mr_frame_n_entries(&frames[i]))
+		if (find_missing(txq, &meta[i]) != 0)
 			return send_mixed(txq, cache, frames, meta, n);
-		is_first = !(frames[i].flags & MR_FRAME_MORE);
-	}
-	return txq->burst(txq, cache, frames, meta, n);
+	return o->burst(txq, cache, frames, meta, n);
+}
+
+static uint32_t stage_burst(struct mr_txq *txq, struct mr_cache *cache,
+			    const struct mr_frame *frames,
+			    const struct mr_meta *meta, uint32_t n)
+{
+	const struct mri_offload *o = state_of(txq);
+
+	if (meta == NULL && o->n == 0)
+		return o->burst(txq, cache, frames, NULL, n);
+	return send_looked_at(txq, cache, frames, meta, n);
 }
 
 /* ---- life ---- */
+
+void mri_offload_enter(struct mr_port *port, uint32_t first)
+{
+	const uint32_t all = MR_OFFLOAD_TSO4 | MR_OFFLOAD_TSO6 |
+			     MR_OFFLOAD_USO | MR_OFFLOAD_VLAN_TX |
+			     MR_OFFLOAD_LAUNCH_TIME;
+	struct mri_offload *states = port->offload;
+
+	if ((port->info->offloads & all) == all)
+		return;
+	for (uint32_t i = first; i < port->info->n_txqs; i++) {
+		struct mr_txq *txq = port->txqs[i];
+
+		states[i].burst = txq->burst;
+		states[i].arm = txq->queue.arm;
+		txq->burst = stage_burst;
+		if (txq->queue.arm != NULL)
+			txq->queue.arm = stage_arm;
+	}
+}
 
 int mri_offload_open(struct mr_port *port, struct mr_reason *reterr_reason)
 {
@@ -528,6 +525,7 @@ int mri_offload_open(struct mr_port *port, struct mr_reason *reterr_reason)
 		return mr_fail(reterr_reason, -ENOMEM,
 			       "%s: no memory for its tx queues",
 			       port->info->name);
+	mri_offload_enter(port, 0);
 	return 0;
 }
 

@@ -377,15 +377,6 @@ static inline uint32_t mr_rx_burst(struct mr_rxq *rxq, struct mr_cache *cache,
 }
 
 /**
- * Called by mr_tx_burst_meta(); programs call that.
- *
- * @return as mr_tx_burst_meta(). Owner, Thread, Cost: as that.
- */
-MR_API uint32_t mr_tx_burst_offload(struct mr_txq *txq, struct mr_cache *cache,
-				    const struct mr_frame *frames,
-				    const struct mr_meta *meta, uint32_t n);
-
-/**
  * mr_tx_burst() with metadata: @p meta is NULL, or has @p n elements; those of
  * the first entry of each frame are read.
  *
@@ -411,9 +402,7 @@ static inline uint32_t mr_tx_burst_meta(struct mr_txq *txq,
 					const struct mr_meta *meta, uint32_t n)
 {
 	assert(n <= MR_BURST_MAX);
-	if (meta != NULL)
-		return mr_tx_burst_offload(txq, cache, frames, meta, n);
-	return txq->burst(txq, cache, frames, NULL, n);
+	return txq->burst(txq, cache, frames, meta, n);
 }
 
 /**

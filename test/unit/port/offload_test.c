@@ -11,6 +11,7 @@
 #include <millrace/port.h>
 #include <millrace/port_device.h>
 
+#include "port/driver_list.h"
 #include "support/packet.h"
 #include "support/pool_unit.h"
 
@@ -36,6 +37,67 @@ struct kind {
 	bool is_v6, is_udp;
 };
 
+/* Pair, as a device that the tests observe and whose features they choose. */
+static const struct mr_driver *pair;
+static mr_tx_burst_fn *burst_of_pair;
+static struct {
+	uint32_t n_bursts;
+	struct mr_meta meta; /* of the last burst's first frame */
+} seen;
+static struct {
+	uint32_t offloads;
+	uint32_t launch_clock;
+	bool has_no_wakeups;
+} device;
+
+static uint32_t observe(struct mr_txq *txq, struct mr_cache *cache,
+			const struct mr_frame *frames,
+			const struct mr_meta *meta, uint32_t n)
+{
+	seen.n_bursts++;
+	if (meta != NULL && n > 0)
+		seen.meta = meta[0];
+	return burst_of_pair(txq, cache, frames, meta, n);
+}
+
+static int arm_nothing(struct mr_queue *queue)
+{
+	(void)queue;
+	return 0;
+}
+
+static int observed_open(struct mr_port *port, const struct mr_spec *spec,
+			 struct mr_reason *reterr_reason)
+{
+	const int err = pair->open(port, spec, reterr_reason);
+
+	if (err < 0)
+		return err;
+	burst_of_pair = port->txqs[0]->burst;
+	port->txqs[0]->burst = observe;
+	if (device.has_no_wakeups)
+		port->txqs[0]->queue.arm = arm_nothing;
+	port->info->offloads = device.offloads;
+	port->info->launch_clock = device.launch_clock;
+	return 0;
+}
+
+static void add_observed(struct mr_ctx *ctx)
+{
+	struct mr_driver observed;
+
+	for (uint32_t i = 0; (pair = mri_driver_at(ctx, i)) != NULL; i++)
+		if (strcmp(pair->name, "pair") == 0)
+			break;
+	assert_non_null(pair);
+	observed = *pair;
+	observed.name = "observed";
+	observed.version = MR_DRIVER_VERSION;
+	observed.size = sizeof(observed);
+	observed.open = observed_open;
+	assert_int_equal(mr_ctx_add_driver(ctx, &observed, NULL), 0);
+}
+
 static void begin(uint32_t headroom_bytes)
 {
 	struct mr_port_config config = { .size = sizeof(config) };
@@ -45,8 +107,9 @@ static void begin(uint32_t headroom_bytes)
 					.page_bytes = PAGE,
 					.headroom_bytes = headroom_bytes });
 	config.pool = b.f.pool;
-	assert_int_equal(mr_port_open(b.f.ctx, "pair:o,ring=64,sg=on", &config,
-				      &b.near, NULL),
+	add_observed(b.f.ctx);
+	assert_int_equal(mr_port_open(b.f.ctx, "observed:o,ring=64,sg=on",
+				      &config, &b.near, NULL),
 			 0);
 	assert_int_equal(mr_port_open(b.f.ctx, "pair:o,ring=64,sg=on", &config,
 				      &b.far, NULL),
@@ -206,13 +269,6 @@ TEST(long_frames_are_cut)
 	}
 }
 
-/* A driver without wake-ups. */
-static int arm_nothing(struct mr_queue *queue)
-{
-	(void)queue;
-	return 0;
-}
-
 /* The queue takes the frame, sends what fits, and goes on with the rest. */
 TEST(frames_that_do_not_fit_are_sent_later)
 {
@@ -223,8 +279,9 @@ TEST(frames_that_do_not_fit_are_sent_later)
 	uint8_t bytes[MAX_BYTES];
 	uint32_t n_entries, n_bytes;
 
+	device.has_no_wakeups = true;
 	begin(0);
-	b.txq->queue.arm = arm_nothing;
+	device.has_no_wakeups = false;
 	for (uint32_t i = 0; i < n_before; i++) {
 		(void)put(bytes, 60, 60, &plain);
 		assert_int_equal(mr_tx_burst(b.txq, b.f.cache, &plain, 1), 1);
@@ -355,17 +412,6 @@ TEST(headers_longer_than_a_page_are_a_named_drop)
 	end();
 }
 
-static mr_tx_burst_fn *burst_of_driver;
-static uint32_t n_bursts;
-
-static uint32_t count_bursts(struct mr_txq *txq, struct mr_cache *cache,
-			     const struct mr_frame *frames,
-			     const struct mr_meta *meta, uint32_t n)
-{
-	n_bursts++;
-	return burst_of_driver(txq, cache, frames, meta, n);
-}
-
 /* Into the headroom; or, without it or shared, in a copy; all in one burst. */
 TEST(tags_are_written)
 {
@@ -384,12 +430,10 @@ TEST(tags_are_written)
 	memcpy(b.f.base + frames[1].addr, bytes, 61);
 	assert_int_equal(mr_frame_ref(b.f.cache, &frames[2], 1), 0);
 	memcpy(own, frames, sizeof(own));
-	burst_of_driver = b.txq->burst;
-	b.txq->burst = count_bursts;
-	n_bursts = 0;
+	seen.n_bursts = 0;
 	assert_int_equal(mr_tx_burst_meta(b.txq, b.f.cache, frames, metas, 5),
 			 5);
-	assert_int_equal(n_bursts, 1);
+	assert_int_equal(seen.n_bursts, 1);
 	assert_int_equal(receive(), 5);
 	for (uint32_t i = 0; i < 5; i++) {
 		const uint8_t *got = b.f.base + b.got[i].addr;
@@ -470,17 +514,6 @@ TEST(a_frame_that_is_refused_has_no_tag)
 	refuse(true);
 }
 
-static mr_tx_burst_fn *burst_of_driver;
-static struct mr_meta seen;
-
-static uint32_t see_meta(struct mr_txq *txq, struct mr_cache *cache,
-			 const struct mr_frame *frames,
-			 const struct mr_meta *meta, uint32_t n)
-{
-	seen = meta[0];
-	return burst_of_driver(txq, cache, frames, meta, n);
-}
-
 /* A frame with a launch time, beside one without. Returns how many arrive. */
 static uint32_t send_at(uint16_t clock, uint32_t valid)
 {
@@ -510,22 +543,35 @@ static uint32_t send_at(uint16_t clock, uint32_t valid)
 TEST(launch_times_are_dropped_if_the_device_lacks_them_or_their_clock)
 {
 	begin(0);
-	burst_of_driver = b.txq->burst;
 	assert_int_equal(send_at(CLOCK_MONOTONIC, 0), 1);
 	assert_int_equal(send_at(MR_CLOCK_DEVICE, MR_META_VLAN), 1);
 	assert_int_equal(send_at(MR_CLOCK_DEVICE, MR_META_GSO | MR_META_CSUM),
 			 1);
 	assert_int_equal(fixture_tx_stats(b.txq).drops[MR_TX_DROP_INVALID], 3);
 	assert_int_equal(fixture_tx_stats(b.txq).accepted, 6);
+	end();
 
-	b.near->info->offloads |= MR_OFFLOAD_LAUNCH_TIME;
-	b.near->info->launch_clock = MR_CLOCK_DEVICE;
+	device.offloads = MR_OFFLOAD_LAUNCH_TIME;
+	device.launch_clock = MR_CLOCK_DEVICE;
+	begin(0);
 	assert_int_equal(send_at(CLOCK_MONOTONIC, 0), 1);
-	b.txq->burst = see_meta;
 	assert_int_equal(send_at(MR_CLOCK_DEVICE, 0), 2);
-	assert_int_equal(seen.valid, MR_META_LAUNCH_TIME);
-	assert_int_equal(seen.launch_ns, 1);
-	assert_int_equal(fixture_tx_stats(b.txq).drops[MR_TX_DROP_INVALID], 4);
-	b.txq->burst = burst_of_driver;
+	assert_int_equal(seen.meta.valid, MR_META_LAUNCH_TIME);
+	assert_int_equal(seen.meta.launch_ns, 1);
+	assert_int_equal(fixture_tx_stats(b.txq).drops[MR_TX_DROP_INVALID], 1);
+	end();
+	device.offloads = 0;
+}
+
+TEST(a_device_with_all_features_is_called_directly)
+{
+	device.offloads = MR_OFFLOAD_TSO4 | MR_OFFLOAD_TSO6 | MR_OFFLOAD_USO |
+			  MR_OFFLOAD_VLAN_TX | MR_OFFLOAD_LAUNCH_TIME;
+	begin(0);
+	assert_true(b.txq->burst == observe);
+	end();
+	device.offloads = 0;
+	begin(0);
+	assert_true(b.txq->burst != observe);
 	end();
 }
