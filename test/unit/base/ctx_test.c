@@ -70,7 +70,7 @@ static uint64_t fixed_clock(void *opaque)
 	return *(uint64_t *)opaque;
 }
 
-TEST(clock_hook_is_asked)
+TEST(times_come_from_the_clock_hook)
 {
 	uint64_t now = 42;
 	const struct mr_ctx_config config = { .size = sizeof(config),
@@ -85,7 +85,7 @@ TEST(clock_hook_is_asked)
 	mr_ctx_destroy(ctx);
 }
 
-TEST(allocator_hook_gets_and_takes_all_memory)
+TEST(all_memory_is_allocated_and_freed_by_hooks)
 {
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);

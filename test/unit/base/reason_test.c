@@ -32,7 +32,7 @@ TEST(too_many_files_has_its_remedy)
 	assert_string_equal(mr_strerror(ENOENT), strerror(ENOENT));
 }
 
-TEST(config_is_copied_as_far_as_it_goes)
+TEST(a_shorter_config_is_completed_with_zeros)
 {
 	static const struct {
 		uint32_t size;
@@ -72,7 +72,7 @@ TEST(no_config_is_all_defaults)
 
 /* A caller of an older version has a shorter struct, of a newer one a longer.
  */
-TEST(statistics_fill_only_the_size_of_the_caller)
+TEST(statistics_fill_only_the_size_that_the_caller_has)
 {
 	static const struct {
 		uint32_t size;
@@ -98,7 +98,7 @@ TEST(statistics_fill_only_the_size_of_the_caller)
 	}
 }
 
-TEST(rounding_goes_up_and_powers_are_powers)
+TEST(rounding_up_and_powers_of_two_are_right)
 {
 	assert_int_equal(mri_round_up(0, 64), 0);
 	assert_int_equal(mri_round_up(1, 64), 64);

@@ -4,7 +4,7 @@
 
 #include "base/base.h"
 
-TEST(table_is_zeroed_aligned_and_its_own)
+TEST(tables_are_zeroed_aligned_and_separate)
 {
 	const size_t n_bytes = 100000;
 	uint8_t *one = mri_table_alloc(n_bytes, n_bytes / 2);
@@ -21,7 +21,7 @@ TEST(table_is_zeroed_aligned_and_its_own)
 	mri_table_free(NULL);
 }
 
-TEST(table_that_does_not_fit_is_null)
+TEST(a_table_without_memory_is_null)
 {
 	assert_null(mri_table_alloc((size_t)1 << 60, 0));
 }

@@ -15,7 +15,7 @@
 
 #define MS 1000000ull
 
-TEST(a_late_frame_is_divided_among_causes)
+TEST(lateness_is_divided_among_its_causes)
 {
 	/* Threads were away at 100..200, half of it waiting, and 300..400; and
 	 * the other one at 150..250. */
@@ -53,7 +53,7 @@ TEST(a_late_frame_is_divided_among_causes)
 	}
 }
 
-TEST(the_longest_spans_stay)
+TEST(the_longest_spans_are_kept)
 {
 	static struct spans spans = { .least_ns = 10 };
 
@@ -75,7 +75,7 @@ TEST(the_longest_spans_stay)
 
 /* More stalls of one length than there is room for: the last ones stay, and
  * frames that were late before these are not counted as unexplained. */
-TEST(equal_spans_do_not_all_go)
+TEST(half_of_too_many_equal_spans_are_kept)
 {
 	static struct away away = { .spans = { .least_ns = AWAY_NS } };
 	struct trial_tail tail = { 0 };
@@ -107,7 +107,7 @@ static void say_waited(int fd, uint64_t ns)
 	assert_int_equal(pwrite(fd, text, (size_t)n, 0), n);
 }
 
-TEST(waits_in_short_rounds_are_not_those_of_a_long_one)
+TEST(waits_of_short_rounds_do_not_explain_a_long_one)
 {
 	static struct away away;
 	uint64_t now = 1, waited = 0;

@@ -12,7 +12,7 @@ static void nap(long ns)
 }
 
 /* A reading lies between two of CLOCK_MONOTONIC, give or take its error. */
-TEST(it_agrees_with_the_monotonic_clock)
+TEST(clock_agrees_with_the_monotonic_clock)
 {
 	struct clock clock;
 
@@ -32,7 +32,7 @@ TEST(it_agrees_with_the_monotonic_clock)
 }
 
 /* Then there is nothing between them. */
-TEST(it_can_be_the_monotonic_clock)
+TEST(clock_can_be_the_kernels)
 {
 	struct clock clock;
 
@@ -81,7 +81,7 @@ TEST(a_clock_that_jumps_is_not_stable)
 		clock_is_stable(&clock, 1000000000, clock_drift_ns(&clock)));
 }
 
-TEST(a_virtual_one_moves_when_it_is_told_to)
+TEST(virtual_clock_moves_only_when_told)
 {
 	struct clock clock;
 

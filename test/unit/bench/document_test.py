@@ -217,13 +217,13 @@ def test_percentiles_are_those_of_all_values():
     assert (found["n"], found["min"], found["max"]) == (1000, 1, 1000)
 
 
-def test_of_nothing_there_is_nothing():
+def test_no_values_have_no_percentiles():
     of = times.Times(None)
     assert (of.at(50), of.summary(), of.percentiles(), of.coarse()) == (
         0, None, [], [])
 
 
-def test_what_is_above_the_range_is_the_maximum():
+def test_values_above_the_range_count_as_the_maximum():
     last = {"n": 2, "n_over": 1, "min": 5, "max": 1 << 50, "sum": 0,
             "sum_sq": 0, "counts": [[5, 1], [times.LAST, 1]]}
     assert times.Times(last).at(100) == 1 << 50

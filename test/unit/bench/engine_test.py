@@ -75,7 +75,7 @@ def test_options_of_ports_and_threads_are_read(serve, plane, why):
     ("trial", {"pps": 1}), ("alone", {"pps": 1}),
     ("nat-again", {"pps": 1}), ("nat-establish", {"pps": 1, "n": 1}),
     ("nat-validate", {"pps": 1, "n": 0})])
-def test_what_cannot_be_done_is_said_and_it_goes_on(serving, name, members):
+def test_failed_requests_are_answered_and_it_continues(serving, name, members):
     reply = serving.request(name, **members)
     assert (reply["reply"], reply["status"]) == ("failed", 2), reply
     assert serving.request("open")["reply"] == "open"
@@ -85,14 +85,14 @@ def test_what_cannot_be_done_is_said_and_it_goes_on(serving, name, members):
 @pytest.mark.parametrize("request_", [
     {}, {"request": 1}, {"request": "fly"}, {"request": "trial", "pps": "x"}, [],
     {"request": "alone", "device": []}])
-def test_requests_that_are_none(serving, request_):
+def test_invalid_requests_are_refused(serving, request_):
     serving.say(request_)
     assert serving.hear() is not None
     assert serving.request("open")["reply"] == "open"
 
 
 @pytest.mark.parametrize("line", ["x", "{", "\0", "{}{}"])
-def test_what_is_no_json_ends_it(serving, line):
+def test_invalid_json_ends_the_engine(serving, line):
     serving.process.stdin.write(line + "\n")
     serving.process.stdin.flush()
     assert serving.process.wait(LIMIT_S) == 1

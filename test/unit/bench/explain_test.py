@@ -64,7 +64,7 @@ def test_a_share_is_worth_a_line_where_losses_are_not_known():
     assert "the receiver was slower than the sender" in said(far, 10**6, many)
 
 
-def test_frames_without_our_stamp_are_told():
+def test_frames_without_our_stamp_are_explained():
     trial = trial_of(100, received=51, lost=100, foreign=51)
     assert is_silent(trial, BOTH)
     assert explain(trial, [], 0, BOTH).startswith(
@@ -75,7 +75,7 @@ def test_frames_without_our_stamp_are_told():
         "100 frames left pair:a and none reached pair:a, which counts no loss")
 
 
-def test_a_device_that_does_not_transmit_is_told():
+def test_a_device_that_does_not_transmit_is_explained():
     """What the queue took stays in its ring."""
     trial = trial_of(1, lost=1)
     assert explain(trial, [], 1, BOTH) == (
@@ -85,7 +85,7 @@ def test_a_device_that_does_not_transmit_is_told():
     assert explain(trial_of(5, lost=5), [], 0, live).startswith("5 frames left live:a")
 
 
-def test_silence_is_told():
+def test_silence_is_explained():
     far = Ends(receiver="null:")
     assert is_silent(trial_of(), far)
     assert explain(trial_of(), [], 0, far).startswith(
@@ -104,7 +104,7 @@ def test_silence_is_told():
     assert explain(trial_of(100), [], 0, Ends("null:")) == ""
 
 
-def test_what_late_frames_waited_for():
+def test_causes_of_late_frames_are_listed():
     tail = {"late_ns": 1000, "waited_ns": 100, "still_ns": 200, "called_ns": 300,
             "tx_away_ns": 1500, "rx_away_ns": 2000, "all_waited_ns": 3 * 10**6,
             "all_still_ns": 10**5}

@@ -294,7 +294,7 @@ def test_the_last_gap_is_between_passes(capture):
     assert float(sent[-1].time - sent[0].time) > 0.45
 
 
-def test_what_is_given_up_is_counted(capture):
+def test_frames_given_up_are_counted(capture):
     # An end before the time of most of them.
     capture.write(FRAMES, gap_s=1)
     out = capture.out.with_name("a.json")
@@ -366,7 +366,7 @@ def test_a_signal_fails_only_a_replay_that_has_an_end(capture, loops, rc, why):
     assert (document["complete"], document["why_incomplete"]) == (not why, why)
 
 
-def test_what_has_no_end_is_whole_at_any_time(capture):
+def test_an_endless_replay_is_whole_at_any_time(capture):
     capture.write(FRAMES, gap_s=0.001)
     out = capture.out.with_name("a.json")
     capture.replayed("-d", 0.2, "--loop", 0, "--out", out)

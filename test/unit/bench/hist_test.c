@@ -43,13 +43,13 @@ TEST_WITH(clear, NULL, percentiles_are_those_of_the_values)
 	assert_int_equal(hist.max, 1000);
 }
 
-TEST_WITH(clear, NULL, nothing_is_zero)
+TEST_WITH(clear, NULL, empty_histogram_is_all_zero)
 {
 	assert_int_equal(hist_at(&hist, 50), 0);
 	assert_float_equal(hist_mean(&hist), 0, 0);
 }
 
-TEST_WITH(clear, NULL, what_is_above_the_range_is_counted)
+TEST_WITH(clear, NULL, values_above_the_range_are_counted)
 {
 	hist_add(&hist, 5);
 	hist_add(&hist, 1ull << 50);
@@ -59,7 +59,7 @@ TEST_WITH(clear, NULL, what_is_above_the_range_is_counted)
 	assert_int_equal(hist_at(&hist, 100), 1ull << 50);
 }
 
-TEST_WITH(clear, NULL, merged_ones_are_as_one)
+TEST_WITH(clear, NULL, merged_histograms_equal_one_of_all_values)
 {
 	static struct hist both;
 
@@ -82,7 +82,7 @@ TEST_WITH(clear, NULL, merged_ones_are_as_one)
 	assert_int_equal(hist.min, both.min);
 }
 
-TEST_WITH(clear, NULL, since_tells_what_came_between)
+TEST_WITH(clear, NULL, difference_has_the_values_since_the_copy)
 {
 	static struct hist before, between;
 

@@ -19,7 +19,7 @@ TEST(fractions_add_up)
 	assert_int_equal(due.part, 0);
 }
 
-TEST(a_week_is_no_end)
+TEST(times_beyond_a_week_do_not_overflow)
 {
 	const uint64_t gap = 1000ull * PART;
 	struct live_due due = { .ns = 0 };
@@ -33,7 +33,7 @@ TEST(a_week_is_no_end)
 	}
 }
 
-TEST(what_is_due_before_a_time_is_counted)
+TEST(frames_due_before_a_time_are_counted)
 {
 	const struct live_due due = { .ns = 1000, .part = PART / 2 };
 	static const struct {

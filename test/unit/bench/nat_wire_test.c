@@ -50,7 +50,7 @@ static bool sums_are_good(uint8_t *frame)
 }
 
 /* There through a NAT, and back to who asked; to another one it is none. */
-TEST(an_answer_is_for_who_asked)
+TEST(an_answer_reaches_only_the_asker)
 {
 	for (uint32_t i = 0; i < 40; i++) {
 		const struct nat_plan plan = plan_of(i % 2);
@@ -92,7 +92,7 @@ TEST(an_answer_is_for_who_asked)
 	}
 }
 
-TEST(connections_differ_and_frames_of_others_are_none)
+TEST(connections_differ_and_other_frames_are_ignored)
 {
 	struct nat_plan plan = plan_of(false);
 	uint8_t a[NAT_FRAME_BYTES], b[NAT_FRAME_BYTES];
@@ -123,7 +123,7 @@ TEST(connections_differ_and_frames_of_others_are_none)
 			 NAT_OTHER);
 }
 
-TEST(arp_is_answered_for_our_addresses_alone)
+TEST(arp_is_answered_only_for_our_addresses)
 {
 	struct nat_plan plan = plan_of(false);
 	uint8_t frame[NAT_FRAME_BYTES];

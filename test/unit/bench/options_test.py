@@ -35,7 +35,7 @@ def test_all_units_of_rates_are_read(text, rate, printed):
     ("100G", "for bits, write 100Gbit"), ("101%", "more than the link carries"),
     ("1k%", "more than the link carries"),
 ])
-def test_what_is_no_rate_is_refused(text, words):
+def test_invalid_rates_are_refused(text, words):
     with pytest.raises(Wrong, match=f"^--rate: .*{words}"):
         rates.read("rate", text)
 
@@ -68,7 +68,7 @@ def test_a_simulated_device_is_read(text, found):
     ("queue=3", "but no rate"), ("rate=1Gbit", "not in frames per second"), ("rate=x", "not a rate"),
     ("rate=1k,queue=65537", "from 1 to 65536"),
 ])
-def test_what_no_device_does_is_refused(text, words):
+def test_invalid_simulated_devices_are_refused(text, words):
     with pytest.raises(Wrong, match=f"^--device.*{words}"):
         device.read(text)
 
@@ -84,7 +84,7 @@ def options(*words, ports="pairs", without=()):
     ("pairs", ["--bidirectional", "a", "b"], ["a", "b"], ["b", "a"]),
     ("pairs or none", [], [], []),
 ])
-def test_what_words_behind_the_options_are(ports, words, tx, rx):
+def test_words_after_the_options_are_ports(ports, words, tx, rx):
     found = options(*words, ports=ports)
     assert (found.tx, found.rx) == (tx, rx)
 
@@ -105,7 +105,7 @@ def test_what_words_behind_the_options_are(ports, words, tx, rx):
     (["--device", "loss=3", "pair:a", "pair:a"], "--device needs two pair:"),
     (["--device", "loss=3", "pair:a", "null:"], "--device needs two pair:"),
 ])
-def test_what_cannot_be_is_refused(words, why):
+def test_impossible_values_are_refused(words, why):
     with pytest.raises(Wrong, match=why):
         options(*words)
 
@@ -120,7 +120,7 @@ def test_a_command_has_only_its_options():
         options("--count", "1", "a", "b", without=("count",))
 
 
-def test_what_the_engine_is_told():
+def test_the_engine_gets_the_options():
     name = os.fsdecode(b"pair:\xff\xc3\xa4")
     found = options("-vv", "--burst", "8", "--seed", str(2**64 - 1), "--dst-mac",
                     "02:00:00:00:00:0A", "--device", "loss=2", "--stream", "tcp", "--stream",
@@ -134,7 +134,7 @@ def test_what_the_engine_is_told():
     assert found.config({"burst": 8})["dst_mac"] == "02:00:00:00:00:0a"
 
 
-def test_what_fails_beside_the_engine_is_told():
+def test_failures_outside_the_engine_are_reported():
     """Nobody else can: its exit status is all that the engine has of it."""
     done = subprocess.run([sys.executable, "-c", "if True:\n"
                            " import os\n from mr_bench import relay\n"

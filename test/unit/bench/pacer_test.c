@@ -152,7 +152,7 @@ TEST(full_speed_is_due_now)
 	assert_true(pacer_is_done(&pacer, 5000));
 }
 
-TEST(what_was_skipped_is_counted)
+TEST(skipped_frames_are_counted)
 {
 	struct send_orders orders = orders_of(1e6);
 	struct pacer pacer;

@@ -132,7 +132,7 @@ const struct place_ops live_place = {
 };
 
 /* Beside a port, and alone. */
-TEST(a_place_is_a_sender_as_any)
+TEST(a_place_sends_like_a_port)
 {
 	static const char *const specs[] = { "counting:one", "null:" };
 	const struct trial_config trial = {

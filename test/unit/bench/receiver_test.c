@@ -142,7 +142,7 @@ TEST_WITH(open_all, close_all, a_stamp_may_lie_in_several_entries)
 	assert_int_equal(receiver.n_received, 21);
 }
 
-TEST_WITH(open_all, close_all, a_lane_that_is_none_is_foreign)
+TEST_WITH(open_all, close_all, an_unknown_lane_is_counted_as_foreign)
 {
 	tracker.n_lanes = 0;
 	put(60, 0, 0, MAGIC, 0);
@@ -152,7 +152,7 @@ TEST_WITH(open_all, close_all, a_lane_that_is_none_is_foreign)
 }
 
 /* A device that says that its frame came 300 us before it was taken. */
-TEST_WITH(open_all, close_all, a_device_knows_better_when_a_frame_came)
+TEST_WITH(open_all, close_all, a_time_of_the_device_is_preferred)
 {
 	struct timespec t;
 

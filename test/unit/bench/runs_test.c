@@ -34,7 +34,7 @@ TEST(each_run_has_its_own_lanes)
 	runs_free(runs);
 }
 
-TEST(there_is_an_end_of_them)
+TEST(lanes_of_too_many_runs_are_refused)
 {
 	struct runs *runs = runs_new();
 	uint32_t run_at = 0;

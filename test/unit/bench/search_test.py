@@ -54,7 +54,7 @@ def test_verification_outlives_rare_bursts():
     assert binary(Model(rate_pps=600000, burst_every=3)).value < 600000 * 0.99
 
 
-def test_what_does_not_hold_again_is_no_result():
+def test_a_rate_that_fails_verification_is_no_result():
     """Each trial takes 2 % off: what held at the first does not at the last."""
     found, why = no_rate(search_of(Model(rate_pps=600000, drift=0.02)), Unsteady)
     assert "does not converge" in why and "--method mlr" in why

@@ -24,7 +24,7 @@ static struct mr_txq queue = { .burst = burst };
 static struct sender sender;
 
 /* A driver that stopped at a full device goes on with the next call only. */
-TEST(its_queue_is_called_behind_the_end)
+TEST(its_queue_is_called_after_the_last_frame)
 {
 	/* No frame at all: it is done at once. */
 	struct send_orders orders = { .end_ns = UINT64_MAX, .n_senders = 1 };

@@ -45,7 +45,7 @@ static struct builder *opened(const struct streams *streams)
 }
 
 /* A burst of any length, and what came of it: none, some or all sent. */
-TEST(taken_back_frames_are_made_again)
+TEST(frames_that_were_not_sent_are_made_again)
 {
 	static const char *const text =
 		"[{'text': 'a', 'weight': 3, 'proto': 17,"

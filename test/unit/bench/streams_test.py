@@ -479,7 +479,7 @@ def test_a_capture_has_room_for_what_is_asked(made, capture_wrong, tmp_path):
         f": frame 2: {OTHERS}")
 
 
-def test_what_is_beside_a_field_is_the_same_in_all(capture_wrong):
+def test_bytes_beside_a_field_are_the_same_in_all_frames(capture_wrong):
     """VLAN tags with another id, which varies, and with another priority, in the same word."""
     assert capture_wrong("vlan.id=1-9", TAGGED, TAGGED[:15] + b"\6" + TAGGED[16:]) == ""
     other = TAGGED[:14] + b"\x40" + TAGGED[15:]
@@ -493,5 +493,5 @@ def test_what_is_beside_a_field_is_the_same_in_all(capture_wrong):
     ([UDP_FRAME[:13]], {}, ": frame 1 has 13 bytes; there are frames of 14 to 65535"),
     ([UDP_FRAME], {"link_type": COOKED},
      " has no Ethernet frames; capture on an interface, not on 'any'")])
-def test_what_is_no_capture_is_refused(capture_wrong, frames, more, why):
+def test_files_that_are_no_captures_are_refused(capture_wrong, frames, more, why):
     assert capture_wrong("", *frames, **more) == why

@@ -31,7 +31,7 @@ TEST(a_request_is_answered)
 }
 
 /* Each of these differs from a request in one place. */
-TEST(nothing_else_is_answered)
+TEST(other_frames_are_not_answered)
 {
 	static const struct {
 		uint8_t at, value;
@@ -57,7 +57,7 @@ TEST(nothing_else_is_answered)
 	assert_memory_equal(bytes, request, sizeof(bytes));
 }
 
-TEST(what_is_too_short_or_for_many_stays)
+TEST(runts_and_group_frames_are_not_changed)
 {
 	uint8_t bytes[14] = { 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0 };
 	uint8_t before[14];
@@ -76,7 +76,7 @@ TEST(what_is_too_short_or_for_many_stays)
 }
 
 /* Ports that are not in the frame's first entry are left alone. */
-TEST(ports_that_are_elsewhere_stay)
+TEST(ports_beyond_the_first_entry_are_not_swapped)
 {
 	uint8_t bytes[38] = { 2, 0,    0, 0, 0,  1, 2, 0,    0, 0,  0,  2, 8,
 			      0, 0x45, 0, 0, 40, 0, 0, 0x20, 0, 64, 17, 0, 0,

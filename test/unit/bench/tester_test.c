@@ -91,7 +91,7 @@ static void step_clock(void *opaque, const struct trial_result *so_far)
 }
 
 /* Drift is part of the error, up to where the clock is none to measure by. */
-TEST(a_clock_that_drifts_says_so)
+TEST(a_drifting_clock_is_reported)
 {
 	const struct trial_config trial = { .pps = 1e3,
 					    .duration_ns = SECOND / 4 };
@@ -122,7 +122,7 @@ TEST(a_clock_that_drifts_says_so)
 }
 
 /* What the queue took stays in its ring, as nobody takes it out. */
-TEST(what_does_not_leave_is_pending)
+TEST(frames_in_the_ring_are_pending)
 {
 	struct tester *tester = opened(true);
 	struct mr_cache *cache = tester->senders[0].config.cache;

@@ -27,7 +27,7 @@ static void check(const int64_t (*rows)[2], uint32_t n)
 				 rows[i][1]);
 }
 
-TEST_WITH(begin, NULL, gaps_are_those_of_the_capture)
+TEST_WITH(begin, NULL, gaps_between_frames_equal_the_captures)
 {
 	static const int64_t rows[][2] = { { 0, 0 }, { 7, 7 }, { 7, 7 },
 					   { 100, 100 } };
@@ -48,7 +48,7 @@ TEST_WITH(begin, NULL, a_frame_out_of_order_follows_at_once)
 	assert_int_equal(timing.n_steps, 0);
 }
 
-TEST_WITH(begin, NULL, behind_a_step_back_gaps_go_on)
+TEST_WITH(begin, NULL, gaps_continue_after_a_step_back)
 {
 	static const int64_t rows[][2] = { { 0, 0 },	     { 100, 100 },
 					   { -3600000, 100 }, { -3599900, 200 },

@@ -29,7 +29,7 @@ static int close_it(void **state)
 	return 0;
 }
 
-TEST_WITH(open_one, close_it, in_order_all_are_new)
+TEST_WITH(open_one, close_it, numbers_in_order_are_all_new)
 {
 	for (uint64_t i = 0; i < 3 * window_of(&tracker); i++)
 		track_see(&track, &tracker, 1, i);
@@ -39,7 +39,7 @@ TEST_WITH(open_one, close_it, in_order_all_are_new)
 	assert_int_equal(track.longest_gap, 0);
 }
 
-TEST_WITH(open_one, close_it, lanes_do_not_know_each_other)
+TEST_WITH(open_one, close_it, lanes_are_tracked_separately)
 {
 	struct track other = { 0 };
 
@@ -66,7 +66,7 @@ TEST_WITH(open_one, close_it, each_fault_has_its_counter)
 	assert_int_equal(track.next, 5);
 }
 
-TEST_WITH(open_one, close_it, behind_the_window_nobody_knows)
+TEST_WITH(open_one, close_it, numbers_behind_the_window_are_unknown)
 {
 	const uint64_t window = window_of(&tracker);
 
@@ -93,7 +93,7 @@ TEST_WITH(open_one, close_it, numbers_of_48_bits_fit)
 }
 
 /* What a bitmap of everything says, about a stream with all faults. */
-TEST_WITH(open_one, close_it, it_agrees_with_a_bitmap_of_all)
+TEST_WITH(open_one, close_it, tracker_agrees_with_a_bitmap)
 {
 	enum { N = 200000 };
 	uint8_t *seen = calloc(N + 100, 1);

@@ -135,7 +135,7 @@ LOSSY = {"device": {"loss_every": 3}}
     ({"tx": ["nope:a"]}, 2, "nope"),
     ({"tx": ["live:g0", "null:"], "rx": [], "plane": [["workers", "1"]]}, 2, "--workers 2"),
     ({"streams": ["tcp size=60"]}, 2, "headers and the stamp need 72 bytes")])
-def test_what_cannot_be_is_refused(serve, begin, status, why):
+def test_impossible_values_are_refused(serve, begin, status, why):
     one = serve(**begin)
     reply = one.request("open")
     assert reply["status"] == status and why in reply["why"]
@@ -206,7 +206,7 @@ def test_a_delay_is_found_by_the_real_clock(serve):
     one.finish()
 
 
-def test_what_is_on_its_way_at_the_end_is_waited_for(serve):
+def test_frames_on_their_way_at_the_end_are_waited_for(serve):
     """20 ms of frames, 400, are in the device by then, and come still. The signal ends the trial,
     not the session."""
     one = serve(device={"delay_ns": 20000000}, **REAL)

@@ -60,7 +60,7 @@ TEST_WITH(setup, teardown, first_rule_for_user_and_interface_decides)
 	assert_ptr_equal(find(0, 0, "eth0"), NULL); /* root is a user, too */
 }
 
-TEST_WITH(setup, teardown, nothing_is_granted_that_is_not_written)
+TEST_WITH(setup, teardown, only_written_rights_are_granted)
 {
 	struct xdp_grant grant;
 
@@ -89,7 +89,7 @@ TEST_WITH(setup, teardown, nothing_is_granted_that_is_not_written)
 	assert_int_equal(f.rules.rules[0].users[0], 0);
 }
 
-TEST_WITH(setup, teardown, an_invalid_rule_has_its_line)
+TEST_WITH(setup, teardown, an_invalid_rule_is_reported_with_its_line)
 {
 #define RULE "rules:\n- user: 1\n  interface: a\n  memory: 1M\n"
 	static const struct {

@@ -463,7 +463,7 @@ class Refusing(Case):
         self.assertIn("cannot write", self.refused(machine, "unbind", A))
         self.assertEqual(machine.state(), before)
 
-    def test_what_fails_on_the_way_is_undone(self):
+    def test_a_failed_step_is_undone(self):
         """The second one cannot be bound: the first is given back."""
         machine = self.machine()
         before = machine.state()

@@ -261,7 +261,7 @@ class Case(unittest.TestCase):
         self.assertEqual(done.stderr, b"")
         self.assertEqual(json.loads(done.stdout)["interface"], "\udcff")
 
-    def test_what_cannot_be_told_is_said(self):
+    def test_unknown_facts_are_named(self):
         def unknown(*words, **differing):
             return {one["check"]: one["why"]
                     for one in self.shown(*words, **differing)["unknown"]}
@@ -287,7 +287,7 @@ class Case(unittest.TestCase):
         self.assertIn("irqs: not checked: the workers' cores are not given", out)
         self.assertIn("eth0: nothing found by the other 12 checks\n", out)
 
-    def test_what_the_device_lacks_is_no_finding(self):
+    def test_missing_features_are_no_finding(self):
         self.assertEqual(self.shown("-c", "0-1", **{
             name: None for name in CLEAN if name.startswith("tools/ethtool-")
             or "/device/" in name or "/cpufreq/" in name})["findings"], [])

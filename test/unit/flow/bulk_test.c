@@ -33,7 +33,7 @@ static void assert_bulk_is_single(const struct mr_flow_table *table,
 	}
 }
 
-TEST_CTX(bulk_is_single_for_all_keys)
+TEST_CTX(bulk_lookups_agree_with_single_ones)
 {
 	uint8_t *keys = malloc(N * MR_FLOW_KEY_MAX);
 

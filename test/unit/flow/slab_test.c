@@ -36,7 +36,7 @@ static uint64_t in_memory(const struct mri_slab *slab)
 	return resident_bytes(slab->space.base, slab->space.max_bytes);
 }
 
-TEST_CTX(numbers_are_dense_and_come_back)
+TEST_CTX(numbers_are_dense_and_reused)
 {
 	struct mri_slab slab;
 
@@ -108,7 +108,7 @@ TEST_CTX(an_empty_chunk_is_returned)
 	mri_slab_fini(&slab, ctx);
 }
 
-TEST_CTX(a_little_stays)
+TEST_CTX(up_to_64_kib_stay_allocated)
 {
 	struct mri_slab slab;
 

@@ -120,7 +120,7 @@ TEST(a_failed_reservation_can_be_repeated)
 	mri_space_free(&space);
 }
 
-TEST(a_child_has_none_of_it)
+TEST(a_forked_child_has_no_mapping)
 {
 	struct mri_space space;
 	unsigned char page;

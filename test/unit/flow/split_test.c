@@ -17,7 +17,7 @@ int __wrap_mprotect(void *at, size_t n, int prot)
 	return has_no_memory ? -1 : __real_mprotect(at, n, prot);
 }
 
-TEST_CTX(it_grows_by_one_and_shrinks_by_one)
+TEST_CTX(buckets_are_added_and_removed_one_by_one)
 {
 	struct mr_flow_table *table = flow_table(N, 0);
 	uint32_t *ids = malloc(N * sizeof(ids[0]));

@@ -63,7 +63,7 @@ TEST_CTX(without_memory_there_is_no_table)
 	assert_null(table);
 }
 
-TEST_CTX(the_largest_is_only_addresses)
+TEST_CTX(the_largest_table_uses_addresses_not_memory)
 {
 	struct mr_flow_config config = good;
 	struct mr_flow_table *table = NULL;
@@ -80,7 +80,7 @@ TEST_CTX(the_largest_is_only_addresses)
 }
 
 /* Each byte of a key counts, at each length, aligned or not. */
-TEST_CTX(each_byte_of_a_key_counts)
+TEST_CTX(all_bytes_of_a_key_are_compared)
 {
 	for (uint32_t n = 4; n <= MR_FLOW_KEY_MAX; n += 4) {
 		struct mr_flow_config config = good;
@@ -115,7 +115,7 @@ static uint32_t difference(const uint64_t keys[4], uint32_t bit)
 	return before ^ mri_hash(keys, key, sizeof(key));
 }
 
-TEST(seeds_decide_which_keys_meet)
+TEST(the_seed_decides_which_keys_collide)
 {
 	uint64_t keys[4], other_keys[4];
 	uint32_t n_flipped = 0, n_same = 0;

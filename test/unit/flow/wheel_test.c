@@ -64,7 +64,7 @@ TEST_CTX(wrong_sizes_are_refused)
 	mr_wheel_destroy(NULL);
 }
 
-TEST_CTX(ids_come_when_they_are_due)
+TEST_CTX(ids_expire_when_they_are_due)
 {
 	uint32_t ids[BURST];
 
@@ -100,7 +100,7 @@ TEST_CTX(ids_come_when_they_are_due)
 	}
 }
 
-TEST_CTX(set_again_moves_and_cancel_takes_off)
+TEST_CTX(set_moves_a_timer_and_cancel_removes_it)
 {
 	struct mr_wheel *wheel = wheel_at(7);
 	uint32_t ids[BURST];

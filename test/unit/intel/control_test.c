@@ -208,7 +208,7 @@ static uint32_t written(uint32_t i, uint32_t offset)
 }
 
 /* The 82574's vector of the link fires for overruns, too: not in a row. */
-TEST(other_causes_are_cleared_and_moderated)
+TEST(other_interrupt_causes_are_cleared_and_moderated)
 {
 	uint32_t at;
 
@@ -246,7 +246,7 @@ static void assert_told_nothing(struct mr_port *port)
 }
 
 /* Who finds that it is gone, and what there is of it then: nothing more. */
-TEST(a_device_that_is_gone_is_one_event)
+TEST(a_removed_device_is_one_event)
 {
 	enum { POLL, CONTROL, ARM, ASKED_BACK, BUS_ERROR, N };
 
@@ -306,7 +306,7 @@ static void check_rss(uint32_t key_word, uint32_t reta_word, uint32_t mrqc)
 	assert_int_equal(*held_reg(INTEL_MRQC), mrqc);
 }
 
-TEST(rss_is_in_the_registers)
+TEST(rss_is_written_to_the_registers)
 {
 	static const uint32_t queues[4] = { 1, 1, 1, 0 };
 	static const uint8_t key[40] = { [36] = 1, 2, 3, 4 };

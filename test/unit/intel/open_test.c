@@ -207,7 +207,7 @@ static const struct {
 	    { INTEL_RETA, 0x03020100 } } },
 };
 
-TEST(queues_are_apart)
+TEST(each_queue_has_its_own_interrupt_and_ring)
 {
 	for (size_t i = 0; i < sizeof(queue_cases) / sizeof(queue_cases[0]);
 	     i++) {
@@ -266,7 +266,7 @@ TEST(a_machine_without_interrupts_is_polled)
 }
 
 /* Firmware of an 82574 has the PHY for a while, or for good. */
-TEST(the_phy_is_asked_for_until_firmware_lets_go)
+TEST(the_phy_is_requested_until_firmware_releases_it)
 {
 	uint32_t n_lines[2];
 
@@ -316,7 +316,7 @@ TEST(opening_does_not_wait_for_the_link)
 	held_close();
 }
 
-TEST(an_address_that_is_none_is_not_used)
+TEST(an_invalid_mac_address_is_not_used)
 {
 	struct mr_port_info info = { .size = sizeof(info) };
 
@@ -353,7 +353,7 @@ TEST(a_device_removed_while_it_is_opened_is_an_error)
 }
 
 /* Mapping k fails, k = 1, 2, ... until all succeed. */
-TEST(nothing_is_left_where_mappings_run_out)
+TEST(a_failed_mapping_leaves_nothing_open)
 {
 	uint32_t k = 0;
 	int err;

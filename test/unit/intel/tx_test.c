@@ -221,7 +221,7 @@ HELD_TEST(short_frames_are_padded_if_the_device_cannot)
 }
 
 /* Two packets of a kind, a plain one between them: how many descriptors. */
-TEST(contexts_are_kept_while_they_fit)
+TEST(tx_contexts_are_reused_while_they_fit)
 {
 	static const struct {
 		const struct held_config config;
@@ -334,7 +334,7 @@ HELD_TEST(a_shared_frame_is_not_edited)
 		harness_tx_stats(&held.harness).drops[MR_TX_DROP_TOO_LONG], 1);
 }
 
-TEST(segments_that_cannot_be_are_refused)
+TEST(unusable_segments_are_refused)
 {
 	static const struct {
 		uint32_t protocol;
@@ -453,7 +453,7 @@ HELD_TEST(arming_a_tx_queue_waits_for_a_pending_report)
 }
 
 /* Too few vectors: tx queues have none, and no fd to wait on. */
-TEST(without_a_vector_a_queue_is_looked_at)
+TEST(a_queue_without_a_vector_is_polled)
 {
 	struct mr_queue *queue;
 

@@ -104,7 +104,7 @@ TEST(at_the_limit_known_addresses_stay)
 }
 
 /* The size is right: nearly all of a full table's addresses find a place. */
-TEST(a_table_at_its_limit_has_room_in_its_buckets)
+TEST(a_table_has_buckets_for_its_limit)
 {
 	enum { LIMIT = 8192 };
 	struct fdb *fdb = fdb_create(LIMIT, 300, 42);
@@ -163,7 +163,7 @@ static void *race(void *opaque)
 	return NULL;
 }
 
-TEST(workers_that_race_leave_a_sound_table)
+TEST(racing_workers_leave_a_consistent_table)
 {
 	struct fdb *fdb = fdb_create(1000, 300, 42);
 	struct racer racers[N_THREADS];

@@ -333,7 +333,7 @@ static void learn_on(const char *n_workers)
 	assert_int_equal(last->groups[0][2], 1);
 }
 
-TEST_WITH(NULL, forget, learn_floods_by_reference_and_then_finds)
+TEST_WITH(NULL, forget, learn_floods_by_reference_until_an_address_is_known)
 {
 	learn_on("1");
 }

@@ -40,7 +40,7 @@ TEST(the_defaults_are_those_of_the_man_page)
 	assert_int_equal(o.plane.log_level, MR_LOG_WARNING);
 }
 
-TEST(every_option_arrives)
+TEST(every_option_is_read)
 {
 	struct mr_reason error;
 	struct options o;
@@ -78,7 +78,7 @@ TEST(every_option_arrives)
 	assert_int_equal(o.plane.n_ports, 3);
 }
 
-TEST(options_may_stand_behind_the_ports)
+TEST(options_may_follow_the_ports)
 {
 	struct mr_reason error;
 	struct options o;

@@ -89,7 +89,7 @@ TEST_CTX(a_listener_that_refuses_is_not_registered)
 	assert_int_equal(mr_region_destroy(region, NULL), 0);
 }
 
-TEST_CTX(a_segment_is_for_all_or_for_none)
+TEST_CTX(a_segment_that_one_listener_refuses_is_undone)
 {
 	struct mr_region *region = make_region();
 	struct ear ears[3] = {
@@ -120,7 +120,7 @@ TEST_CTX(a_segment_is_for_all_or_for_none)
 	assert_int_equal(mr_region_destroy(region, NULL), 0);
 }
 
-TEST_CTX(there_is_room_for_so_many)
+TEST_CTX(listeners_beyond_the_limit_are_refused)
 {
 	struct mr_region *region = make_region();
 	struct ear ears[MRI_MAX_LISTENERS + 1] = { { 0 } };

@@ -240,7 +240,7 @@ TEST_WITH(setup, teardown, range_used_up_is_enomem)
 }
 
 /* Nobody else's segments come into a reservation; its owner's do. */
-TEST_WITH(setup, teardown, reservation_is_kept_free)
+TEST_WITH(setup, teardown, a_reservation_is_kept_for_its_owner)
 {
 	struct mri_segment_wish wish = { .n_bytes = 1 };
 	struct mr_segment_info info, before;
@@ -313,7 +313,7 @@ TEST_WITH(setup, teardown, too_many_reservations_are_enomem)
 	assert_int_equal(addr, 0);
 }
 
-TEST_WITH(setup, teardown, table_of_segments_full_is_enomem)
+TEST_WITH(setup, teardown, full_table_of_segments_is_enomem)
 {
 	struct mr_reason why = { "" };
 	uint64_t addr;
@@ -359,7 +359,7 @@ TEST_WITH(setup, teardown, registered_segment_is_pinned)
 }
 
 /* Two queues of one port pin twice, and unpin twice. */
-TEST_WITH(setup, teardown, pins_of_one_holder_count)
+TEST_WITH(setup, teardown, a_segment_is_released_by_its_holders_last_unpin)
 {
 	char name[200];
 
@@ -374,7 +374,7 @@ TEST_WITH(setup, teardown, pins_of_one_holder_count)
 	assert_int_equal(mri_region_remove_segment(f.region, 0, NULL), 0);
 }
 
-TEST_WITH(setup, teardown, room_for_64_pins)
+TEST_WITH(setup, teardown, a_segment_has_room_for_64_pins)
 {
 	for (int i = 0; i < MRI_MAX_PINS; i++)
 		assert_int_equal(mr_region_pin(f.region, "p", KIB(64)), 0);

@@ -174,7 +174,7 @@ static uint32_t n_fds(void)
 	return n;
 }
 
-TEST_WITH(setup, teardown, best_rung_wastes_less_than_half)
+TEST_WITH(setup, teardown, best_page_size_wastes_less_than_half)
 {
 	static const struct {
 		uint64_t n_bytes;
@@ -197,7 +197,7 @@ TEST_WITH(setup, teardown, best_rung_wastes_less_than_half)
 			cases[i].best);
 }
 
-TEST_WITH(setup, teardown, ladder_falls_back_and_says_why)
+TEST_WITH(setup, teardown, page_size_falls_back_with_a_reason)
 {
 	struct mr_segment_info info;
 
@@ -244,7 +244,7 @@ TEST_WITH(setup, teardown, fallback_does_not_keep_the_rounding)
 }
 
 /* A gap that is too short for 1 GiB pages may do for smaller ones. */
-TEST_WITH(setup, teardown, rung_without_a_gap_is_left_out)
+TEST_WITH(setup, teardown, a_page_size_without_a_gap_is_not_tried)
 {
 	struct mr_segment_info info;
 
@@ -262,7 +262,7 @@ TEST_WITH(setup, teardown, rung_without_a_gap_is_left_out)
 			    "(mr_region_config.max_bytes)");
 }
 
-TEST_WITH(setup, teardown, transparent_pages_are_not_promised)
+TEST_WITH(setup, teardown, transparent_huge_pages_are_not_promised)
 {
 	struct mr_segment_info info;
 
@@ -272,7 +272,7 @@ TEST_WITH(setup, teardown, transparent_pages_are_not_promised)
 	assert_non_null(strstr(info.why, "transparent huge pages"));
 }
 
-TEST_WITH(setup, teardown, no_rung_holds_is_enomem_and_range_stays_reserved)
+TEST_WITH(setup, teardown, without_memory_the_range_stays_reserved)
 {
 	static const int hints[] = { 23 /* MADV_POPULATE_WRITE */,
 				     MADV_DONTFORK };

@@ -19,7 +19,7 @@ static struct nat_neighbours *table(const struct nat_config *config)
 }
 
 /* Addresses of a link follow each other; each finds a place, whatever seed. */
-TEST(a_large_link_has_room)
+TEST(a_table_has_room_for_a_large_link)
 {
 	for (uint32_t round = 0; round < 20; round++) {
 		struct nat_neighbours *neighbours = table(NULL);
@@ -106,7 +106,7 @@ TEST(an_entry_of_a_failed_neighbour_is_reused)
 }
 
 /* Who kept the number of a slot that went to another address is not fooled. */
-TEST(a_slot_that_went_to_another_is_seen)
+TEST(an_old_number_of_a_reused_slot_is_noticed)
 {
 	struct nat_neighbours *n = table(NULL);
 	const uint32_t old = htonl(0x0a000002);

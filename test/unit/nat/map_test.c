@@ -49,7 +49,7 @@ TEST(memory_may_run_out_at_create)
 	assert_true(fail_at > 5);
 }
 
-TEST_STARTED(a_call_does_a_bounded_part)
+TEST_STARTED(a_call_expires_a_bounded_number)
 {
 	uint32_t n = 0;
 

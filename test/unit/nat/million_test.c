@@ -48,7 +48,7 @@ static void open_and_use(uint32_t n)
 	}
 }
 
-TEST_FIXTURE(memory_is_back_where_it_was)
+TEST_FIXTURE(memory_returns_to_what_it_was)
 {
 	uint32_t n = n_sessions();
 	struct nat_maps_stats before, full, after;

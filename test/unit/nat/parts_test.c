@@ -35,7 +35,7 @@ TEST(a_set_and_a_scan_find_the_same_number)
 	}
 }
 
-TEST(a_full_set_has_nothing)
+TEST(a_full_set_has_no_free_number)
 {
 	static uint64_t memory[2048];
 	struct nat_bits bits = nat_bits_at(memory, 32768);
@@ -119,7 +119,7 @@ TEST(externals_have_indexes_without_gaps)
 	nat_externals_fini(&externals);
 }
 
-TEST(subscribers_have_a_place_in_their_networks)
+TEST(subscribers_are_numbered_over_their_networks)
 {
 	struct nat_prefix nets[] = { { 0x0a000000, 0xffffff00 },
 				     { 0xc0a80000, 0xfffffffc } };

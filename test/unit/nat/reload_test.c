@@ -36,7 +36,7 @@ static void reload(struct next *next)
 }
 
 /* A reload is done with what changed, however many mappings there are. */
-TEST_STARTED(what_stays_is_not_walked)
+TEST_STARTED(a_reload_does_not_walk_mappings_that_stay)
 {
 	struct nat_ports *ports;
 	struct next next;
@@ -75,7 +75,7 @@ TEST_STARTED(what_stays_is_not_walked)
 }
 
 /* What may end is looked at in parts. */
-TEST_STARTED(an_end_is_not_that_of_all_at_once)
+TEST_STARTED(a_reload_ends_mappings_in_parts)
 {
 	struct next next;
 	uint32_t n_ended, n_calls = 0;
@@ -97,7 +97,7 @@ TEST_STARTED(an_end_is_not_that_of_all_at_once)
 }
 
 /* No room for one of them: the old configuration stays in force. */
-TEST_FIXTURE(static_ones_are_made_before_others_end)
+TEST_FIXTURE(static_mappings_are_made_before_others_end)
 {
 	struct mr_reason why;
 	struct next next;

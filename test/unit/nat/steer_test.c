@@ -160,7 +160,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-TEST_WITH(set_up, tear_down, test_each_gets_its_own_in_order)
+TEST_WITH(set_up, tear_down, test_workers_get_their_frames_in_order)
 {
 	struct mr_frame frames[MR_BURST_MAX];
 
@@ -178,7 +178,7 @@ TEST_WITH(set_up, tear_down, test_each_gets_its_own_in_order)
 	assert_int_equal(nat_steer_stats(both.steers[0])->handed_off, 5);
 }
 
-TEST_WITH(set_up, tear_down, test_what_does_not_fit_is_counted)
+TEST_WITH(set_up, tear_down, test_frames_that_do_not_fit_are_counted)
 {
 	struct mr_frame frames[MR_BURST_MAX];
 
@@ -208,7 +208,7 @@ TEST_WITH(set_up, tear_down, test_fragments_in_any_order_meet)
 	}
 }
 
-TEST_WITH(set_up, tear_down, test_a_second_first_fragment_moves_nothing)
+TEST_WITH(set_up, tear_down, test_a_second_first_fragment_is_dropped)
 {
 	struct mr_frame frames[] = { frame_of(port_of(0), 0x2000, 0),
 				     frame_of(port_of(1), 0x2000, 1),
@@ -220,7 +220,7 @@ TEST_WITH(set_up, tear_down, test_a_second_first_fragment_moves_nothing)
 	assert_int_equal(drops(NAT_DROP_FRAGMENT_WRONG), 1);
 }
 
-TEST_WITH(set_up, tear_down, test_a_first_fragment_that_never_comes)
+TEST_WITH(set_up, tear_down, test_fragments_without_a_first_are_dropped)
 {
 	struct mr_frame frame = frame_of(0, 100, 0);
 	uint32_t seen[2] = { 0 };

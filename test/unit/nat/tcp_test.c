@@ -3,7 +3,7 @@
 #include "fixture.h"
 
 /* Once open, nothing but the wheel ends a session. */
-TEST(no_segment_closes)
+TEST(no_segment_closes_an_open_session)
 {
 	for (uint32_t tcp = NAT_TCP_OPENING; tcp < NAT_TCP_STATES; tcp++)
 		for (uint32_t flags = 0; flags < 256; flags++)

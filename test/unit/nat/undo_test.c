@@ -66,7 +66,7 @@ static bool is_asked(const struct bed *bed, uint32_t i)
 	return nat_request_state(&bed->workers[i].request) == NAT_REQUEST_ASKED;
 }
 
-TEST(workers_go_back_if_one_cannot)
+TEST(all_workers_go_back_if_one_fails)
 {
 	struct mr_reason why;
 	struct bed bed;

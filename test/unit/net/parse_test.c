@@ -228,7 +228,7 @@ static uint32_t n_header_bytes(const struct frame_case *c)
 }
 
 /* Each cut is its own allocation, so that ASan sees a byte read too far. */
-TEST(cut_off_frames_are_no_danger)
+TEST(truncated_frames_are_parsed_safely)
 {
 	for (uint32_t i = 0; i < N_CASES; i++) {
 		uint8_t bytes[MAX_BYTES];

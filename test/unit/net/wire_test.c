@@ -7,7 +7,7 @@
 #include <millrace/net.h>
 #include <millrace/wire.h>
 
-TEST(headers_are_as_long_as_on_the_wire)
+TEST(structs_have_the_size_of_headers)
 {
 	assert_int_equal(sizeof(struct mr_eth), 14);
 	assert_int_equal(sizeof(struct mr_vlan), 4);
@@ -38,7 +38,7 @@ static uint16_t random_word(void)
 }
 
 /* A header whose sum is right has a right one after any words changed. */
-TEST(fixed_sum_is_that_of_all_words)
+TEST(updated_sum_equals_a_full_sum)
 {
 	for (uint32_t i = 0; i < 200000; i++) {
 		uint16_t words[8], before, csum;
@@ -90,7 +90,7 @@ TEST(a_sum_over_zeros_is_not_zero)
 			 0xfffd);
 }
 
-TEST(folds_agree)
+TEST(both_folds_agree)
 {
 	for (uint32_t i = 0; i < 100000; i++) {
 		const uint32_t sum =

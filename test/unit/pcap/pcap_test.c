@@ -368,7 +368,7 @@ static uint64_t n_passes(const struct mr_port *port)
 	return passes.value;
 }
 
-TEST_PCAP(file_is_read_as_often_as_asked)
+TEST_PCAP(file_is_read_the_requested_number_of_times)
 {
 	const struct record records[] = { { 60, 60, 0, 0 }, { 61, 61, 0, 0 } };
 	struct mr_frame frames[BURST];
@@ -526,7 +526,7 @@ TEST_PCAP(full_disk_is_a_named_drop_and_the_capture_stays_whole)
 }
 
 /* Half a port: the other half is there, and says what it does not do. */
-TEST_PCAP(side_without_a_file_loses_nothing_unnamed)
+TEST_PCAP(a_side_without_a_file_counts_what_it_drops)
 {
 	const struct record record = { 60, 60, 0, 0 };
 	struct mr_port *port;

@@ -28,7 +28,7 @@ PCI_TEST(capabilities_are_found_in_order)
 	assert_int_equal(mr_pci_find_cap(f.pci, 0x11, 0, &at), -ENOENT);
 }
 
-PCI_TEST(a_list_without_end_has_one)
+PCI_TEST(an_endless_list_of_capabilities_ends)
 {
 	uint32_t at = 0;
 
@@ -78,7 +78,7 @@ PCI_TEST(config_space_is_read_and_written)
 	f.nic.is_gone = false;
 }
 
-PCI_TEST(registers_are_called)
+PCI_TEST(registers_are_accessed_by_calls)
 {
 	struct mr_bar bar, again;
 
@@ -104,7 +104,7 @@ PCI_TEST(registers_are_called)
 		       "no BAR 6");
 }
 
-TEST(memory_is_a_bar_too)
+TEST(a_bar_may_be_mapped_memory)
 {
 	uint32_t memory[4] = { 0 };
 	const struct mr_bar bar = { .base = (uint8_t *)memory,
@@ -123,7 +123,7 @@ TEST(memory_is_a_bar_too)
 	assert_int_equal(mr_bar_read8(&bar, 1), 0x33);
 }
 
-PCI_TEST(waiting_ends)
+PCI_TEST(a_wait_ends_at_its_limit)
 {
 	struct mr_bar bar;
 	uint64_t begin_ns;
@@ -151,7 +151,7 @@ static uint64_t clock_that_stands(void *opaque)
 	return 7;
 }
 
-PCI_TEST(waiting_ends_without_a_clock)
+PCI_TEST(a_wait_ends_if_the_clock_stands_still)
 {
 	struct mr_bar bar;
 

@@ -4,7 +4,7 @@
 
 #include <millrace/experimental/pci.h>
 
-TEST(the_kernel_s_rule_says_who_uses_it)
+TEST(a_group_is_in_use_as_the_kernel_says)
 {
 	/* Config space up to the header type: of a function, of a bridge, of
 	 * one with several functions. */

@@ -46,7 +46,7 @@ TEST(reserved_ranges_are_skipped)
 	assert_int_equal(high.first, UINT64_C(4) << 30);
 }
 
-TEST(the_width_of_the_iommu_is_its_end)
+TEST(iova_ends_at_the_width_of_the_iommu)
 {
 	const struct mr_pci_range all = { 0, UINT64_MAX };
 	struct mri_iova iova = { 0 };
@@ -75,7 +75,7 @@ TEST(the_width_of_the_iommu_is_its_end)
 		-ENOSPC);
 }
 
-TEST(ranges_that_make_no_sense_are_none)
+TEST(invalid_ranges_are_ignored)
 {
 	const struct mr_pci_range odd[] = { { 5, 4 }, { 4096, 8191 } };
 	struct mr_pci_range many[MRI_PCI_MAX_RANGES + 1] = { { 0, 0 } };

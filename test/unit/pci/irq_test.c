@@ -44,7 +44,7 @@ PCI_TEST(vectors_are_fds_that_become_readable)
 	assert_int_equal(f.nic.n_irqs, 0);
 }
 
-PCI_TEST(fewer_are_had_than_wanted)
+PCI_TEST(fewer_interrupts_than_wanted_are_set)
 {
 	int fds[SOFT_MAX_IRQS + 1];
 
@@ -80,7 +80,7 @@ PCI_TEST(failure_leaves_no_interrupt)
 	assert_int_equal(f.nic.n_irqs, 0);
 }
 
-PCI_TEST(a_wrong_number_changes_nothing)
+PCI_TEST(a_wrong_number_of_interrupts_changes_nothing)
 {
 	int fds[2], others[2];
 
@@ -131,7 +131,7 @@ PCI_TEST(no_more_fds_is_an_error)
 	assert_int_equal(mr_pci_set_irqs(f.pci, 4, fds, &f.why), -ENOMEM);
 }
 
-PCI_TEST(one_fd_tells_of_both_events)
+PCI_TEST(one_fd_reports_both_events)
 {
 	assert_false(is_readable(mr_pci_event_fd(f.pci)));
 	assert_int_equal(mr_pci_events(f.pci), 0);

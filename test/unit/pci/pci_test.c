@@ -41,7 +41,7 @@ PCI_CLOSED_TEST(info_is_what_config_space_says)
 	assert_failure(mr_pci_info(f.ctx, "nic", &info, &f.why), -EIO, "nic: ");
 }
 
-PCI_TEST(a_device_is_one_port_s)
+PCI_TEST(a_device_in_use_is_refused)
 {
 	struct mr_pci *second = NULL;
 

@@ -115,7 +115,7 @@ PCI_TEST(ring_memory_is_zeroed_and_reached)
 	/* What is still out goes with the device. */
 }
 
-PCI_CLOSED_TEST(ring_memory_that_is_not_to_be_had_is_undone)
+PCI_CLOSED_TEST(ring_memory_is_undone_if_mapping_fails)
 {
 	struct mr_dma dma;
 	int32_t n_out;
@@ -144,7 +144,7 @@ PCI_CLOSED_TEST(ring_memory_that_is_not_to_be_had_is_undone)
 }
 
 /* A child that shared it would make our next store go to a copy. */
-PCI_TEST(ring_memory_is_in_no_child)
+PCI_TEST(ring_memory_is_not_mapped_in_a_child)
 {
 	struct mr_dma dma;
 	int status;
@@ -163,7 +163,7 @@ PCI_TEST(ring_memory_is_in_no_child)
 }
 
 /* A device that reaches no region: ring memory alone. */
-PCI_CLOSED_TEST(no_region_is_allowed)
+PCI_CLOSED_TEST(a_device_may_be_opened_without_a_region)
 {
 	const struct mr_pci_config config = { .size = sizeof(config) };
 	struct mr_dma dma;

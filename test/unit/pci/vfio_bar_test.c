@@ -182,7 +182,7 @@ TEST(unmappable_bar_is_refused_with_the_reason)
 }
 
 /* Registers of a device are not a child's. */
-TEST(a_bar_is_in_no_child)
+TEST(a_bar_is_not_mapped_in_a_child)
 {
 	struct mr_bar bar;
 	int status;

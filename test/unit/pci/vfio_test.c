@@ -44,7 +44,7 @@ static void use(void)
 	assert_int_equal(read_command(f.pci), 1 << 1 | 1 << 2 | 1 << 10);
 }
 
-TEST(each_way_opens_works_and_leaves_nothing)
+TEST(each_interface_of_vfio_works_and_leaves_nothing)
 {
 	static const struct {
 		enum mr_pci_access access;
@@ -119,7 +119,7 @@ VFIO_TEST(ring_memory_of_two_ports_never_meets)
 	assert_ptr_equal(fake_reach(a.iova), a.memory);
 }
 
-VFIO_TEST(a_group_has_one_region)
+VFIO_TEST(a_group_takes_memory_of_one_region_only)
 {
 	struct mr_pci *second = NULL;
 	struct mr_region *first;
@@ -248,7 +248,7 @@ VFIO_TEST(a_chain_that_loops_has_no_ranges)
 			 (UINT64_C(1) << 39) - 1);
 }
 
-TEST(ranges_are_as_many_as_there_is_room_for)
+TEST(no_more_ranges_are_returned_than_fit)
 {
 	struct mr_pci_range range;
 
@@ -282,7 +282,7 @@ VFIO_TEST(an_irq_may_be_msi_alone_or_fewer)
 }
 
 /* No PCI Express, so no ERR; REQ all the same. */
-TEST(events_are_what_the_device_has)
+TEST(only_events_of_the_device_are_reported)
 {
 	vfio_prepare();
 	fake.devices[0].n_vectors[VFIO_PCI_ERR_IRQ_INDEX] = 0;
@@ -350,7 +350,7 @@ static void open_pagemap(void)
 	f.region->segments[0].os_page_bytes = 2 << 20;
 }
 
-VFIO_TEST(without_an_iommu_memory_is_where_it_is)
+VFIO_TEST(without_an_iommu_addresses_are_physical)
 {
 	uint8_t *base;
 
@@ -374,7 +374,7 @@ VFIO_TEST(without_an_iommu_memory_is_where_it_is)
 	f.n_fds--;
 }
 
-VFIO_TEST(without_an_iommu_memory_has_to_be_found)
+VFIO_TEST(without_an_iommu_unknown_memory_is_refused)
 {
 	open_pagemap();
 	set_frame(mr_region_base(f.region), 0); /* no CAP_SYS_ADMIN */
@@ -393,7 +393,7 @@ VFIO_TEST(without_an_iommu_memory_has_to_be_found)
 	f.n_fds--;
 }
 
-VFIO_TEST(memory_in_pieces_is_noticed)
+VFIO_TEST(noncontiguous_memory_is_refused)
 {
 	const uint64_t huge = 2 << 20;
 	uint64_t address = 0;

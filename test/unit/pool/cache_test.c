@@ -23,7 +23,7 @@ TEST_POOL(page_freed_last_is_allocated_first)
  * Where the compiler knows n, the burst is inlined: it must go to the call at
  * the edges of a magazine, and with what is no page of one owner.
  */
-TEST_POOL(bursts_of_known_length_are_as_others)
+TEST_POOL(bursts_of_constant_length_behave_like_others)
 {
 	struct mr_frame frame = { 0 };
 	uint64_t addrs[8 * MAG], wrong[8];
@@ -55,7 +55,7 @@ TEST_POOL(bursts_of_known_length_are_as_others)
 }
 
 /* One trip to the depot per 64 pages, whatever the order of alloc and free. */
-TEST_POOL(two_magazines_keep_the_depot_away)
+TEST_POOL(two_magazines_avoid_the_depot)
 {
 	struct mr_pool_stats s, t;
 	uint64_t addrs[4 * MAG];
@@ -168,7 +168,7 @@ TEST_POOL(destroyed_cache_leaves_pages_and_counters)
 
 /* Idle since somebody first saw it as it is; looking costs the cache nothing.
  */
-TEST_POOL(idle_time_is_what_was_seen)
+TEST_POOL(idle_time_counts_from_the_first_look)
 {
 	struct mr_cache_stats s = { .size = 0 };
 	uint64_t addr;

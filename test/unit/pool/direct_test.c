@@ -60,7 +60,7 @@ TEST_POOL(bursts_take_no_lock)
 	assert_int_equal(n_locks(f.pool) - n, 0);
 }
 
-TEST_POOL(pages_in_the_depot_are_had_too)
+TEST_POOL(direct_calls_get_pages_of_the_depot)
 {
 	static uint64_t addrs[512], more[512];
 	struct mr_pool_stats s;
@@ -82,7 +82,7 @@ TEST_POOL(pages_in_the_depot_are_had_too)
 	mr_pool_frag_free_bulk(f.pool, more, 512 - 128);
 }
 
-TEST_POOL(counters_tell_caches_from_direct_calls)
+TEST_POOL(counters_distinguish_caches_from_direct_calls)
 {
 	struct mr_pool_stats s;
 	uint64_t addrs[100];

@@ -133,7 +133,7 @@ static struct explore explore_block(bool is_split, void (*owner)(void *))
 	return e;
 }
 
-TEST(a_block_comes_back_once)
+TEST(a_block_is_released_once)
 {
 	struct explore e;
 
@@ -179,7 +179,7 @@ static void end_page(void *shared)
 	explore_check(page.count == 0);
 }
 
-TEST(a_page_comes_back_once)
+TEST(a_page_is_released_once)
 {
 	struct explore e = { .begin = begin_page,
 			     .threads = { frees_page, frees_page, frees_page },

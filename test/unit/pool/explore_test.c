@@ -411,7 +411,7 @@ static void end_exploration(void)
 	assert_int_equal(caches.allocator.n_out, 0);
 }
 
-TEST(never_used_objects_go_to_one)
+TEST(each_new_object_goes_to_one_cache)
 {
 	struct explore e;
 
@@ -420,7 +420,7 @@ TEST(never_used_objects_go_to_one)
 	end_exploration();
 }
 
-TEST(a_thread_that_stands_still_keeps_what_it_moves)
+TEST(a_stopped_thread_keeps_only_the_objects_it_moves)
 {
 	struct explore e =
 		explore_caches(allocs_and_frees_in_first, takes_all_in_second,

@@ -72,7 +72,7 @@ TEST_FRAGS(values_out_of_range_are_refused)
 }
 
 /* Until the last byte, then -ENOMEM; and all over when they are back. */
-TEST_FRAGS(pool_is_cut_up_and_comes_back)
+TEST_FRAGS(all_frags_of_a_pool_can_be_cut_and_freed)
 {
 	static const uint32_t shapes[][2] = {
 		{ 7, 4096 },  { 64, 2048 }, { 67, 4096 },
@@ -204,7 +204,7 @@ TEST_FRAGS(long_frag_is_unshared_only_if_it_is_not_shared)
 }
 
 /* What a frag cache may hold, no port may count on. */
-TEST(a_frag_cache_is_promised_its_blocks)
+TEST(a_frag_cache_commits_its_blocks)
 {
 	struct mr_frag_cache *frags;
 	struct mr_reason why = { "" };
@@ -428,7 +428,7 @@ TEST_FRAGS(more_frees_than_cuts_are_counted_and_break_nothing)
 }
 
 /* Without end: they cannot bring a block back that is still being cut. */
-TEST_FRAGS(a_storm_of_frees_does_not_take_the_block_away)
+TEST_FRAGS(too_many_frees_do_not_free_the_current_block)
 {
 	struct mri_block *block;
 	uint64_t addr;
@@ -447,7 +447,7 @@ TEST_FRAGS(a_storm_of_frees_does_not_take_the_block_away)
 	f.n_over = pool_stats(f.p.pool).free_over;
 }
 
-TEST_FRAGS(pages_are_had_from_blocks_that_lie_free)
+TEST_FRAGS(pages_are_allocated_from_free_blocks)
 {
 	static uint64_t addrs[65];
 	uint64_t cuts[6];
@@ -476,7 +476,7 @@ TEST_FRAGS(pages_are_had_from_blocks_that_lie_free)
 }
 
 /* Only its frags are freed, by the address of any of them. */
-TEST_FRAGS(block_that_is_cut_is_no_block_of_pages)
+TEST_FRAGS(a_cut_block_is_not_freed_as_pages)
 {
 	uint64_t addr;
 

@@ -25,7 +25,7 @@ static void add(struct mt_thread *thread)
 	}
 }
 
-TEST(one_at_a_time)
+TEST(only_one_thread_holds_the_lock)
 {
 	struct guarded g = { 0 };
 	struct mt_run run = { .body = add,
@@ -49,7 +49,7 @@ static void *take(void *opaque)
 }
 
 /* A holder that is stopped: the other one waits, and nearly all of it asleep. */
-TEST(waiting_burns_no_core)
+TEST(waiting_for_the_lock_uses_no_cpu)
 {
 	const struct timespec hold = { .tv_nsec = 300 * 1000 * 1000 };
 	struct guarded g = { 0 };

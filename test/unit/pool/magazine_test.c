@@ -64,7 +64,7 @@ TEST_POOL(sizes_go_with_the_pool)
 }
 
 /* Without max_caches the CPUs that are online count. */
-TEST_POOL(caches_that_nobody_counted_are_cpus)
+TEST_POOL(the_default_number_of_caches_is_that_of_cpus)
 {
 	const long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
@@ -77,7 +77,7 @@ TEST_POOL(caches_that_nobody_counted_are_cpus)
 }
 
 /* Idle caches with full magazines leave something for the last one. */
-TEST_POOL(idle_caches_do_not_hold_the_pool)
+TEST_POOL(idle_caches_leave_pages_for_the_last_one)
 {
 	enum { N_CACHES = 32 };
 	static uint64_t addrs[N_PAGES / 16];

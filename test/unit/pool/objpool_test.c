@@ -95,7 +95,7 @@ TEST(the_last_byte_is_enough)
 	objects_close(&f);
 }
 
-TEST_CTX(memory_that_is_not_there)
+TEST_CTX(missing_memory_is_enomem_and_leaves_nothing)
 {
 	const struct mr_objpool_config config = { .size = sizeof(config),
 						  .object_bytes = 64,

@@ -169,7 +169,7 @@ TEST(pages_wait_for_more_but_not_for_ever)
 }
 
 /* A cache that finds no page says so, and gets what is open there, once. */
-TEST(starving_cache_is_heard)
+TEST(a_cache_without_pages_gets_those_of_open_magazines)
 {
 	uint64_t addr;
 
@@ -268,7 +268,7 @@ TEST(without_empty_magazines_pages_go_one_by_one)
 }
 
 /* A place of the region's list is found by what is there now. */
-TEST(pools_are_found_after_others_have_gone)
+TEST(a_new_pool_in_an_old_place_is_found)
 {
 	struct mr_pool *late;
 	uint64_t addr;

@@ -139,7 +139,7 @@ TEST_POOL(wrong_pages_of_a_burst_are_found)
 }
 
 /* A pool that may grow does so when nothing lies idle in it any more. */
-TEST_POOL(idle_pages_are_had_before_the_pool_grows)
+TEST_POOL(idle_pages_are_used_before_the_pool_grows)
 {
 	struct mr_page_list list = { 0 };
 
@@ -166,7 +166,7 @@ TEST_POOL(idle_pages_are_had_before_the_pool_grows)
 }
 
 /* The same of what else lies idle: blocks, and pages in quarantine. */
-TEST(idle_blocks_and_held_pages_are_had_too)
+TEST(idle_blocks_and_held_pages_are_used_as_well)
 {
 	struct frag_fixture g;
 	struct pool_fixture q;

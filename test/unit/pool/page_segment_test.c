@@ -133,7 +133,7 @@ TEST_POOL(pinned_pool_of_several_segments_is_not_destroyed)
 }
 
 /* A cache that does not visit the depot knows at once. */
-TEST_POOL(caches_know_how_many_pages_there_are)
+TEST_POOL(caches_know_at_once_that_the_pool_grew)
 {
 	fixture_open_with(&f, (struct mr_pool_config){ .n_pages = 64,
 						       .max_pages = 1024 });
@@ -161,7 +161,7 @@ TEST_POOL(committed_pages_are_not_given_back)
 	assert_int_equal(n_back, 768);
 }
 
-TEST_POOL(pool_knows_what_lies_below)
+TEST_POOL(a_pool_knows_whether_it_lies_below_an_address)
 {
 	uint64_t n_bytes;
 
@@ -268,7 +268,7 @@ TEST_POOL(pool_without_preference_waives_nothing)
 }
 
 /* A node that there is not: the memory is somewhere, and works. */
-TEST_POOL(preferred_node_is_a_wish)
+TEST_POOL(a_missing_node_does_not_prevent_a_pool)
 {
 	fixture_open_with(&f, (struct mr_pool_config){
 				      .n_pages = 64, .numa_node_plus_1 = 200 });

@@ -132,7 +132,7 @@ TEST_POOL(pools_share_a_region_until_it_is_full)
 	assert_int_equal(after.n_segments, 1);
 }
 
-TEST_POOL(pool_in_use_is_not_destroyed)
+TEST_POOL(a_pool_in_use_is_not_destroyed)
 {
 	struct mr_reason why = { "" };
 	uint64_t addrs[3];

@@ -34,7 +34,7 @@ static void assert_all_differ(uint32_t n_bytes)
 	free(is_seen);
 }
 
-TEST_POOL(each_place_is_told_once)
+TEST_POOL(each_place_is_reported_once)
 {
 	uint64_t addr;
 
@@ -78,7 +78,7 @@ static void *adopt_and_use(void *opaque)
 	return alloc_and_free(mr_cache_adopt(opaque));
 }
 
-TEST_POOL(a_cache_knows_its_thread)
+TEST_POOL(a_cache_reports_another_thread)
 {
 	checked_open(&f, MR_SAFETY_STATES, N_PAGES, 4096);
 	/* Who made it does not matter, but who uses it. */
@@ -95,7 +95,7 @@ TEST_POOL(a_cache_knows_its_thread)
 		     program_invocation_short_name);
 }
 
-TEST_POOL(the_level_changes_at_rest_only)
+TEST_POOL(the_level_changes_only_at_rest)
 {
 	struct mr_reason reason;
 	uint64_t addr;
@@ -169,7 +169,7 @@ static void free_the_same(struct mt_thread *thread)
 	mr_cache_destroy(cache);
 }
 
-TEST_POOL(one_of_many_is_right)
+TEST_POOL(of_racing_frees_one_is_accepted)
 {
 	static const uint32_t pages[] = { 4096, 8192 };
 

@@ -101,7 +101,7 @@ __attribute__((noinline)) static void map_one(struct mr_frag_cache *frags)
 
 /* The call that took a block, whole or of one page, is the one that is named.
  */
-TEST_POOL(frags_are_on_the_name_of_who_cut_them)
+TEST_POOL(frags_are_listed_under_the_place_that_cut_them)
 {
 	static void (*const cutters[])(struct mr_frag_cache *) = {
 		cut_one,
@@ -142,7 +142,7 @@ TEST_POOL(frags_are_on_the_name_of_who_cut_them)
 	}
 }
 
-TEST_POOL(unchecked_pools_know_nobody)
+TEST_POOL(unchecked_pools_list_no_leaks)
 {
 	struct mr_leak leak;
 	uint64_t addr;
@@ -175,7 +175,7 @@ TEST(places_may_run_out)
 	free(safety);
 }
 
-TEST(a_place_that_nobody_knows)
+TEST(places_without_a_symbol_are_printed)
 {
 	struct mri_safety *safety = calloc(1, sizeof(*safety));
 	char text[MRI_SITE_TEXT];

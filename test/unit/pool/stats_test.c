@@ -2,7 +2,7 @@
 /* Tests of lib/pool/stats.c. */
 #include "support/pool_test.h"
 
-TEST_POOL(size_says_what_the_caller_knows)
+TEST_POOL(statistics_fill_only_the_size_of_the_caller_s_struct)
 {
 	struct mr_pool_stats s;
 	struct {

@@ -94,7 +94,7 @@ TEST(half_of_the_magazines_stay)
 	close_frags(&g);
 }
 
-TEST_POOL(it_looks_at_no_more_than_it_may)
+TEST_POOL(a_trim_looks_at_no_more_than_its_limit)
 {
 	const struct mr_trim_config three = { .size = sizeof(three),
 					      .max_magazines = 3 };
@@ -158,7 +158,7 @@ static uint64_t resident_bytes(void)
 }
 
 /* A burst to 32 MiB, and back to what the pool began with. */
-TEST_POOL(a_burst_goes_back_to_the_system)
+TEST_POOL(memory_of_a_burst_returns_to_the_system)
 {
 	enum { N_BURST = 8192, N_SMALL = 512 };
 	const struct mr_pool_config config = { .n_pages = N_SMALL,
@@ -197,7 +197,7 @@ TEST_POOL(a_burst_goes_back_to_the_system)
 	free(addrs);
 }
 
-TEST_POOL(a_port_keeps_what_it_registered)
+TEST_POOL(memory_registered_by_a_port_is_kept)
 {
 	const struct mr_trim_config now = { .size = sizeof(now), .idle_ns = 1 };
 	const struct mr_pool_config config = { .n_pages = 512,
@@ -220,7 +220,7 @@ TEST_POOL(a_port_keeps_what_it_registered)
 	assert_string_equal(report.why, "");
 }
 
-TEST_POOL(it_grows_ahead)
+TEST_POOL(a_trim_grows_the_pool_before_it_is_empty)
 {
 	const struct mr_pool_config config = { .n_pages = 512,
 					       .max_pages = 2048,
@@ -276,7 +276,7 @@ TEST_POOL(idle_caches_give_back_when_flushed)
 	assert_in_flight(f.pool, 0);
 }
 
-TEST_POOL(segments_of_idle_caches_go)
+TEST_POOL(segments_are_freed_when_caches_are_idle)
 {
 	const struct mr_pool_config config = { .n_pages = 512,
 					       .max_pages = 4096,

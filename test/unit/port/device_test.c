@@ -59,7 +59,7 @@ static struct mr_port port_of(const struct mr_driver *driver)
 	return (struct mr_port){ .driver = driver, .info = &info };
 }
 
-TEST(info_follows_success_alone)
+TEST(info_is_filled_only_on_success)
 {
 	struct mr_port port = port_of(&whole);
 	struct mr_reason why = { "" };
@@ -82,7 +82,7 @@ TEST(info_follows_success_alone)
 	assert_int_equal(port.info->has_mac, 1);
 }
 
-TEST(no_driver_sees_a_wrong_argument)
+TEST(wrong_arguments_do_not_reach_the_driver)
 {
 	static const uint8_t macs[2][6] = { { 1, 2, 3, 4, 5, 6 }, { 0 } };
 	static const uint32_t mtus[] = { 0, 67, 65536, UINT32_MAX };
@@ -109,7 +109,7 @@ TEST(no_driver_sees_a_wrong_argument)
 	assert_int_equal(mr_port_set_mtu(&port, 65535, NULL), 0);
 }
 
-TEST(a_driver_that_cannot_is_named)
+TEST(a_driver_without_the_hook_is_named)
 {
 	struct mr_port port = port_of(&bare);
 	struct mr_reason why = { "" };
@@ -205,7 +205,7 @@ TEST(wrong_rules_are_refused)
 	assert_reason_has(&why, "driver bare has no steering rules");
 }
 
-TEST(counters_are_the_devices)
+TEST(counters_come_from_the_device)
 {
 	struct mr_named_count counts[1] = { { "untouched", 1 } };
 	struct mr_port port = port_of(&bare);

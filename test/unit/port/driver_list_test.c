@@ -71,7 +71,7 @@ static const struct mr_driver eighteen = { .name = "eighteen",
 					   .close = never_close,
 					   .pci_ids = ids_18 };
 
-TEST(the_ids_choose_the_driver)
+TEST(the_pci_ids_choose_the_driver)
 {
 	struct test_allocator allocator = { 0 };
 	struct mr_ctx *ctx = test_ctx(&allocator);
@@ -133,7 +133,7 @@ static struct mr_driver driver_named(const char *name)
 				   .close = never_close };
 }
 
-TEST(driver_without_its_parts_is_refused)
+TEST(an_incomplete_driver_is_refused)
 {
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);
@@ -168,7 +168,7 @@ TEST(driver_without_its_parts_is_refused)
 }
 
 /* Members that a driver's headers did not have are behind its struct. */
-TEST(driver_of_older_headers_lacks_the_last_members)
+TEST(members_missing_in_older_headers_are_empty)
 {
 	struct test_allocator a = { 0 };
 	struct mr_ctx *ctx = test_ctx(&a);

@@ -379,7 +379,7 @@ TEST(segments_the_next_port_cannot_send_are_not_merged)
 	b.mtu_bytes = 0;
 }
 
-TEST(the_first_one_counts_too)
+TEST(the_first_segment_is_checked_as_well)
 {
 	struct spec first = plain, second = follower();
 

@@ -127,7 +127,7 @@ ssize_t __wrap_recv(int fd, void *bytes, size_t n, int flags)
 	}
 }
 
-TEST(an_answer_that_fails_is_in_use)
+TEST(a_failed_answer_counts_as_in_use)
 {
 	static const struct kernel kernels[] = {
 		{ ASKED, .use = MR_NETDEV_HAS_ADDRESS, .why = "192.0.2.1" },

@@ -324,7 +324,7 @@ TEST(frames_that_do_not_fit_are_sent_later)
 	end();
 }
 
-TEST(without_pages_it_is_a_named_drop)
+TEST(a_frame_without_pages_is_a_named_drop)
 {
 	const struct kind kind = { 0 };
 	struct mr_frame frames[MR_MAX_SEGS];
@@ -350,7 +350,7 @@ TEST(without_pages_it_is_a_named_drop)
 }
 
 /* A copy of two pages, for which there is one. */
-TEST(a_page_too_few_is_given_back)
+TEST(pages_are_given_back_if_there_are_too_few)
 {
 	const struct mr_meta metas[2] = { { .valid = MR_META_VLAN } };
 	struct mr_frame frames[2];

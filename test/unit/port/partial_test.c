@@ -99,7 +99,7 @@ TEST(a_sum_of_zero_is_sent_as_ones)
 }
 
 /* What somebody made up must not be read beyond the frame. */
-TEST(a_length_that_lies_ends_with_the_frame)
+TEST(a_wrong_length_ends_with_the_frame)
 {
 	uint8_t *memory = malloc(4); /* so that ASan sees one byte more */
 	const struct mr_frame frame = { 0, 4, 0 };

@@ -316,7 +316,7 @@ PORT_TEST(queues_of_a_failed_open_are_given_back)
 	assert_int_equal(f.allocator.n_out, n_out);
 }
 
-PORT_TEST(hooks_that_are_not_there_have_an_answer)
+PORT_TEST(missing_hooks_have_a_default)
 {
 	struct mr_named_count counts[2] = { { "untouched", 1 } };
 	struct mr_link link = { 0 };

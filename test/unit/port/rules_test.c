@@ -210,7 +210,7 @@ RULES_TEST(a_set_accepts_only_matches_of_all_its_ports)
 	mr_rules_close(rules);
 }
 
-RULES_TEST(caps_are_the_drivers)
+RULES_TEST(capabilities_are_those_of_the_drivers)
 {
 	struct mr_offload_caps caps = { .size = sizeof(caps) };
 
@@ -377,7 +377,7 @@ RULES_TEST(only_later_numbers_of_the_same_rule_are_confirmed)
 	mr_rules_close(bench.rules);
 }
 
-RULES_TEST(a_slot_rests_before_it_is_used_again)
+RULES_TEST(a_slot_is_not_reused_at_once)
 {
 	const struct mr_rule rule = { .match = MR_RULE_ANY, .to = 1 };
 	uint32_t first, next;

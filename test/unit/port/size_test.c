@@ -311,7 +311,7 @@ SIZE_TEST(pool_of_the_default_size_does_not_grow_when_it_runs_dry)
 	close_all(pool);
 }
 
-SIZE_TEST(limit_that_the_program_set_is_kept)
+SIZE_TEST(a_limit_of_the_program_is_kept)
 {
 	static const struct mr_pool_config bounds[] = { { .n_pages = 8192 },
 							{ .max_pages = 9000 } };
@@ -327,7 +327,7 @@ SIZE_TEST(limit_that_the_program_set_is_kept)
 }
 
 /* And it may still grow by itself, as far as that goes. */
-SIZE_TEST(limit_that_the_program_set_is_reached_in_two_ways)
+SIZE_TEST(a_limit_of_the_program_may_be_reached_in_two_ways)
 {
 	const struct mr_pool_config bound = { .max_pages = 20000 };
 	struct mr_pool *pool = make_pool(bound);
@@ -349,7 +349,7 @@ SIZE_TEST(limit_that_the_program_set_is_reached_in_two_ways)
 	close_all(pool);
 }
 
-SIZE_TEST(growth_names_the_ports_that_lack_the_new_pages)
+SIZE_TEST(growth_names_ports_that_lack_the_new_pages)
 {
 	struct mr_pool *pool = make_pool((struct mr_pool_config){ 0 });
 	struct mr_region *region = mr_pool_region(pool);

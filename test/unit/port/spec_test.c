@@ -58,7 +58,7 @@ static const struct {
 	{ "xdp:eth0,a,a", "option 'a' is there twice" },
 };
 
-TEST(texts_mean_what_the_grammar_says)
+TEST(specs_are_read_as_the_grammar_says)
 {
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		struct mr_spec spec;
@@ -79,7 +79,7 @@ TEST(texts_mean_what_the_grammar_says)
 	}
 }
 
-TEST(broken_texts_are_refused_with_a_reason)
+TEST(broken_specs_are_refused_with_a_reason)
 {
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct mr_spec spec;
@@ -148,7 +148,7 @@ TEST(unknown_options_are_named_with_those_there_are)
 	assert_int_equal(mri_spec_check_keys(&spec, NULL, NULL), 0);
 }
 
-TEST(a_list_without_room_ends_behind_a_whole_word)
+TEST(a_list_without_room_ends_after_a_whole_word)
 {
 	const char *keys[100] = { NULL };
 	struct mr_reason why;
@@ -263,7 +263,7 @@ TEST(words_are_matched_whole)
 	assert_int_equal(i, 0);
 }
 
-TEST(powers_of_two_are_nothing_else)
+TEST(only_powers_of_two_are_accepted)
 {
 	struct mr_reason why = { "" };
 	struct mr_spec spec;
@@ -285,7 +285,7 @@ TEST(powers_of_two_are_nothing_else)
 	assert_int_equal(n, 100);
 }
 
-TEST(on_and_off_have_some_names_each)
+TEST(on_and_off_have_several_spellings)
 {
 	static const char *const names[2][5] = {
 		{ "=off", "=no", "=false", "=0", NULL },

@@ -8,7 +8,7 @@
 
 typedef const char *name_fn(uint32_t i);
 
-TEST(every_counter_has_a_name_of_its_own)
+TEST(all_counters_have_different_names)
 {
 	static const struct {
 		name_fn *name;
@@ -56,7 +56,7 @@ static void more_tx(const struct mr_txq *txq, struct mr_tx_stats *stats)
 }
 
 /* All members, by the driver completed, as far as the caller knows them. */
-TEST(copies_are_complete)
+TEST(copies_of_counters_are_complete)
 {
 	struct mr_driver driver = { .name = "fake" };
 	struct mr_port port = { .driver = &driver };

@@ -413,7 +413,7 @@ TEST_AS(NULL, NULL, captures_begin_and_end_while_a_worker_runs, true)
 }
 
 /* The verbs' members, from JSON. */
-TEST(members_are_checked)
+TEST(members_of_requests_are_checked)
 {
 	static const struct {
 		const char *line, *words;

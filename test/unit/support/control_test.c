@@ -296,7 +296,7 @@ TEST(an_unknown_request_is_refused_by_name)
 	close_bed(&bed);
 }
 
-TEST(a_line_has_an_end)
+TEST(a_line_that_is_too_long_is_refused)
 {
 	char part[4097] = "";
 	struct bed bed;
@@ -379,7 +379,7 @@ TEST(a_new_client_replaces_the_one_idle_longest)
 	close_bed(&bed);
 }
 
-TEST(a_verb_ends_without_its_client)
+TEST(a_verb_ends_if_its_client_is_gone)
 {
 	struct bed bed;
 	int fd;
@@ -429,7 +429,7 @@ TEST(each_apply_gets_its_result)
 	close_bed(&bed);
 }
 
-TEST(a_path_is_taken_only_from_the_dead)
+TEST(a_path_is_taken_over_only_from_a_dead_program)
 {
 	struct mr_reason why;
 	struct control *other;
@@ -537,7 +537,7 @@ static int has_event(const struct control *control)
 }
 
 /* A connection that cannot be accepted does not wake the caller for ever. */
-TEST(without_fds_clients_wait_for_the_next_second)
+TEST(clients_without_an_fd_are_accepted_a_second_later)
 {
 	struct rlimit was, none;
 	struct bed bed;

@@ -44,7 +44,7 @@ static char *text_of(const struct snapshot *snapshot, bool is_openmetrics)
 	return text;
 }
 
-TEST(labels_are_escaped_and_differ)
+TEST(labels_are_escaped_and_unique)
 {
 	static struct queue_snapshot queues[3];
 	static struct snapshot s = { .app = &app, .n_ports = 3 };
@@ -142,7 +142,7 @@ static void ask(struct control *control, const char *path, const char *request,
 	close(fd);
 }
 
-TEST(it_answers_in_the_loop_of_the_control_socket)
+TEST(metrics_are_served_in_the_control_sockets_loop)
 {
 	static const char *const specs[] = { "null:" };
 	const struct app_counters none = { .program = "mr-test", .take = take };

@@ -129,7 +129,7 @@ TEST(short_and_long_options_stand_anywhere)
 }
 
 /* As mr-nat --inside eth0=10.0.0.1/24 --inside eth1=10.0.1.1/24 */
-TEST(an_option_may_be_given_again)
+TEST(an_option_may_be_repeated_up_to_its_limit)
 {
 	struct run run;
 

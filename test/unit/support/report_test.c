@@ -57,7 +57,7 @@ static int make(void **state)
 	return 0;
 }
 
-TEST_WITH(make, NULL, json_has_the_application_s_own)
+TEST_WITH(make, NULL, json_has_the_applications_members)
 {
 	struct device_stat stats[2] = { { "gprc", 7 }, { "Tx Bytes", 8 } };
 
@@ -86,7 +86,7 @@ TEST_WITH(make, NULL, json_has_the_application_s_own)
 				 "\"conserved\":true}\n");
 }
 
-TEST_WITH(make, NULL, a_name_that_is_no_utf_8_is_escaped)
+TEST_WITH(make, NULL, a_name_that_is_not_utf_8_is_escaped)
 {
 	static const struct {
 		const char *name, *json;
@@ -107,7 +107,7 @@ TEST_WITH(make, NULL, a_name_that_is_no_utf_8_is_escaped)
 	}
 }
 
-TEST_WITH(make, NULL, text_sums_up)
+TEST_WITH(make, NULL, text_has_sums)
 {
 	capture_begin(&capture);
 	assert_true(report_text.show(&now, &before));
@@ -162,7 +162,7 @@ static void assert_shown(const struct snapshot *from, const char *words)
 	assert_has(capture.text, words);
 }
 
-TEST_WITH(make, NULL, drops_of_workers_are_in_the_rate)
+TEST_WITH(make, NULL, drops_of_workers_are_part_of_the_rate)
 {
 	now.workers[0].drops[1] = 30;
 	assert_shown(&before, "drops 31/s");

@@ -199,7 +199,7 @@ static int run_app(struct app *app, uint64_t duration_ms)
 	return status;
 }
 
-TEST(it_reports_each_second)
+TEST(a_line_is_printed_each_second)
 {
 	struct app app = { .end_fd = eventfd(0, EFD_CLOEXEC) };
 
@@ -213,7 +213,7 @@ TEST(it_reports_each_second)
 	close(app.end_fd);
 }
 
-TEST(after_a_stall_it_reports_once)
+TEST(after_a_stall_one_line_is_printed)
 {
 	struct app app = { .stall_us = 2100000 };
 
@@ -265,7 +265,7 @@ TEST(an_fd_of_the_application_may_end_it)
 	close(app.end_fd);
 }
 
-TEST(a_frame_that_is_not_counted_is_found)
+TEST(an_uncounted_frame_is_reported)
 {
 	struct app app = { .is_losing = true };
 
@@ -273,7 +273,7 @@ TEST(a_frame_that_is_not_counted_is_found)
 	assert_has(capture.text, "\"invariants_hold\":false,\"conserved\":true}\n");
 }
 
-TEST(a_page_that_does_not_come_back_is_found)
+TEST(a_lost_page_is_reported)
 {
 	struct app keeps = { .is_keeping = true };
 	struct app frees = { .is_keeping = true, .is_freeing = true };
@@ -350,7 +350,7 @@ static int open_kind(int kind, int *ret_read_fd)
 	return fd;
 }
 
-TEST(a_stdout_that_fails_or_blocks_ends_nothing)
+TEST(a_failing_or_blocked_stdout_ends_nothing)
 {
 	for (int kind = 0; kind < N_KINDS; kind++) {
 		struct app app = { 0 };
@@ -366,7 +366,7 @@ TEST(a_stdout_that_fails_or_blocks_ends_nothing)
 }
 
 /* Where stderr cannot be opened again, too. */
-TEST(a_message_never_waits_for_its_reader)
+TEST(a_message_does_not_wait_for_its_reader)
 {
 	const int stderr_fd = dup(STDERR_FILENO);
 

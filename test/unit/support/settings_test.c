@@ -141,7 +141,7 @@ TEST(all_errors_have_their_lines)
 	assert_reason_has(&errors.list[4], "'flag' is missing");
 }
 
-TEST(no_more_errors_than_there_is_room_for)
+TEST(errors_beyond_the_room_are_left_out)
 {
 	char text[12 * 2 * YAML_MAX_ERRORS] = "";
 	struct yaml_errors errors;
@@ -212,7 +212,7 @@ TEST(changes_are_keys_and_items)
 		       "\"2\"],\"to\":[\"2\",\"1\"]}]");
 }
 
-TEST(the_schema_has_words_ranges_and_defaults)
+TEST(the_schema_has_choices_ranges_and_defaults)
 {
 	json_t *schema = yaml_schema(keys, "t"), *inner, *key;
 
@@ -229,7 +229,7 @@ TEST(the_schema_has_words_ranges_and_defaults)
 	json_decref(schema);
 }
 
-TEST(objections_find_their_lines)
+TEST(objections_are_reported_with_their_lines)
 {
 	static const char text[] = "a:\n  b: [x,\n      y]\nc: 1\n";
 	struct objections objections = { .n = 0 };
@@ -254,7 +254,7 @@ TEST(objections_find_their_lines)
 	assert_string_equal(why.text, "--d-e: no d");
 }
 
-TEST(options_are_keys)
+TEST(options_are_keys_of_the_file)
 {
 	struct dataplane_config config = { .n_workers = 1 };
 	struct objections objections = { .n = 0 };

@@ -50,7 +50,7 @@ static void make(struct sums *sums)
 	s->workers[1].drops[1] = 1;
 }
 
-TEST(pages_that_were_not_fetched_came_from_a_cache)
+TEST(pages_not_fetched_are_counted_as_cached)
 {
 	const struct mr_pool_stats before = { .magazine_pages = 64,
 					      .alloc_fast = 1000,
@@ -99,7 +99,7 @@ static void broken(struct sums *sums, const char *says)
 	make(sums);
 }
 
-TEST(a_frame_too_many_breaks_a_law)
+TEST(a_frame_too_many_violates_an_invariant)
 {
 	static const char program[] =
 		"workers/0: delivered + gso_added + icmp_made = "

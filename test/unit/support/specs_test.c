@@ -93,7 +93,7 @@ TEST_CTX(an_option_that_no_port_takes_is_refused)
 	refuse(too_long, off, "too long");
 }
 
-TEST(a_device_is_there_once)
+TEST(a_device_given_twice_is_refused)
 {
 	static const struct {
 		const char *specs[N];

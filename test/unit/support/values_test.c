@@ -50,7 +50,7 @@ TEST(test_numbers_have_a_range)
 	assert_int_equal(n, UINT32_MAX);
 }
 
-TEST(test_the_nearest_word)
+TEST(test_the_nearest_word_is_suggested)
 {
 	static const char *const words[] = { "gateway", "addresses", "mtu",
 					     NULL };
@@ -64,7 +64,7 @@ TEST(test_the_nearest_word)
 		"a word that is much longer than any of them is", words));
 }
 
-TEST(times_are_written_as_they_are_read)
+TEST(durations_are_written_as_they_are_read)
 {
 	static const struct {
 		uint32_t s;
@@ -85,7 +85,7 @@ TEST(times_are_written_as_they_are_read)
 	}
 }
 
-TEST(cores_are_numbers_and_spans)
+TEST(cores_are_numbers_and_ranges)
 {
 	static const char *const none[] = { "",    ",",    "1,",   "1-",
 					    "3-1", "1024", "1;2",  "-1",

@@ -82,7 +82,7 @@ static bool has(uint64_t features, uint32_t feature)
 	return features & virtio_bit(feature);
 }
 
-TEST(by_default_headers_say_nothing)
+TEST(headers_are_empty_by_default)
 {
 	const struct virtio_options options = { .n_queues = 1 };
 	const uint64_t features = chosen(all_offered(), &options, false);
@@ -206,7 +206,7 @@ TEST(a_requested_feature_that_is_missing_is_refused)
 }
 
 /* Without an IOMMU there is none to go past. */
-TEST(without_an_iommu_access_platform_is_not_asked_for)
+TEST(without_an_iommu_access_platform_is_not_requested)
 {
 	const struct virtio_options options = { .n_queues = 1 };
 	uint64_t features;

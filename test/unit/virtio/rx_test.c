@@ -195,7 +195,7 @@ FAKE_TEST_IF(0, F_IN_ORDER, buffers_come_back_in_any_order)
 }
 
 /* One that the device keeps is not made available again with the others. */
-FAKE_TEST_IF(0, F_IN_ORDER, a_buffer_that_is_kept_is_not_given_twice)
+FAKE_TEST_IF(0, F_IN_ORDER, a_kept_buffer_is_not_posted_again)
 {
 	struct mr_frame frames[8];
 	struct fake_chain kept;
@@ -301,7 +301,7 @@ RING_TEST(headers_become_flags_and_metadata)
 	}
 }
 
-FAKE_TEST(tailroom_is_not_for_the_device, .tailroom_bytes = 100)
+FAKE_TEST(the_device_does_not_get_the_tailroom, .tailroom_bytes = 100)
 {
 	struct fake_chain chain;
 
@@ -309,7 +309,7 @@ FAKE_TEST(tailroom_is_not_for_the_device, .tailroom_bytes = 100)
 	assert_int_equal(chain.parts[0].len, 4096 - 128 - 100 + 12);
 }
 
-FAKE_TEST(the_bell_is_rung_once_and_only_if_wanted)
+FAKE_TEST(the_device_is_notified_once_and_only_if_it_asks)
 {
 	struct mr_frame frames[32];
 
@@ -333,7 +333,7 @@ FAKE_TEST(the_bell_is_rung_once_and_only_if_wanted)
 }
 
 /* At each distance to the event, and across the end of the numbers. */
-FAKE_TEST_IF(F_EVENT_IDX, 0, the_bell_rings_where_the_device_asked)
+FAKE_TEST_IF(F_EVENT_IDX, 0, the_device_is_notified_at_the_index_it_asked_for)
 {
 	struct mr_frame frames[32];
 
@@ -374,7 +374,7 @@ FAKE_TEST(arming_asks_for_an_interrupt_until_the_next_burst)
 /* ---- a device that cannot be trusted ---- */
 
 /* In the first buffer or later: nothing of the frame is delivered, or lost. */
-RING_TEST(an_id_that_is_none_breaks_the_queue)
+RING_TEST(an_unknown_id_breaks_the_queue)
 {
 	static const uint32_t none[] = { FAKE_RING, FAKE_RING + 1, 0x7fff,
 					 0xffff };
@@ -409,7 +409,7 @@ FAKE_TEST_IF(0, F_PACKED, an_index_that_jumps_breaks_the_queue)
 }
 
 /* An id ahead says that buffers are full: no frame is that long. */
-RING_TEST_IF(F_IN_ORDER, 0, a_batch_that_cannot_be_breaks_the_queue)
+RING_TEST_IF(F_IN_ORDER, 0, an_impossible_batch_breaks_the_queue)
 {
 	struct mr_frame frames[8];
 
@@ -452,7 +452,7 @@ FAKE_TEST_IF(0, F_IN_ORDER, a_buffer_used_twice_costs_no_page,
 }
 
 /* The poll thread found the device gone while a burst looked at its ring. */
-RING_TEST(a_queue_that_is_gone_stays_gone)
+RING_TEST(a_removed_queue_stays_removed)
 {
 	uint32_t queue_state = VIRTIO_GONE;
 

@@ -81,7 +81,7 @@ static struct virtio_header next_header(struct fake_chain *ret)
 	return header;
 }
 
-FAKE_TEST(used_ones_are_looked_for_when_some_are_out)
+FAKE_TEST(used_frames_are_collected_when_half_the_ring_is_posted)
 {
 	const uint32_t n_lazy = FAKE_RING / 2;
 	struct mr_frame frame;
@@ -142,7 +142,7 @@ static void send_at_offsets(uint32_t first, uint32_t last, uint32_t n_header)
 	}
 }
 
-FAKE_TEST(without_headroom_the_header_lies_apart)
+FAKE_TEST(without_headroom_the_header_is_in_other_memory)
 {
 	send_at_offsets(0, 13, 12);
 }
@@ -179,7 +179,7 @@ FAKE_TEST(chains_wait_for_room)
 }
 
 /* One place is left, and a shared frame takes two: its header, itself. */
-FAKE_TEST(a_header_apart_waits_for_room)
+FAKE_TEST(a_separate_header_waits_for_room)
 {
 	struct mr_frame frames[FAKE_RING], twin;
 	struct fake_chain chain;
@@ -199,7 +199,7 @@ FAKE_TEST(a_header_apart_waits_for_room)
 }
 
 /* Without IN_ORDER: used in any order, chains among them. */
-FAKE_TEST_IF(0, F_IN_ORDER, used_in_any_order)
+FAKE_TEST_IF(0, F_IN_ORDER, frames_may_be_used_in_any_order)
 {
 	struct mr_frame frames[MR_MAX_SEGS];
 	struct fake_chain chains[6];
@@ -230,7 +230,7 @@ FAKE_TEST_IF(0, F_IN_ORDER, used_in_any_order)
 	assert_int_equal(fake.txq->n_odd, 0);
 }
 
-FAKE_TEST(the_bell_is_rung_once_a_burst)
+FAKE_TEST(the_device_is_notified_once_per_burst)
 {
 	struct mr_frame frames[8];
 
@@ -250,7 +250,7 @@ FAKE_TEST(the_bell_is_rung_once_a_burst)
  * The device has caught up with us, and its event is of some frames before: it
  * is told all the same, or it would sleep for good.
  */
-FAKE_TEST_IF(F_EVENT_IDX | F_PACKED, 0, the_bell_rings_for_an_event_left_behind)
+FAKE_TEST_IF(F_EVENT_IDX | F_PACKED, 0, the_device_is_notified_of_a_passed_index)
 {
 	struct mr_frame frames[16];
 	uint64_t n_before;
@@ -275,7 +275,7 @@ FAKE_TEST_IF(F_EVENT_IDX | F_PACKED, 0, the_bell_rings_for_an_event_left_behind)
 	assert_int_equal(fake_n_bells(TX) - n_before, 1);
 }
 
-FAKE_TEST(without_a_link_nothing_is_taken)
+FAKE_TEST(without_a_link_no_frame_is_accepted)
 {
 	struct mr_frame frame;
 
@@ -432,7 +432,7 @@ struct gso_case {
 	uint16_t header_bytes;
 };
 
-RING_TEST(frames_to_be_cut_say_how)
+RING_TEST(headers_tell_how_to_segment_frames)
 {
 	const uint64_t csum = virtio_bit(VIRTIO_F_CSUM);
 	const uint64_t tso4 = csum | virtio_bit(VIRTIO_F_HOST_TSO4);

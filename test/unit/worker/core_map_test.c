@@ -33,7 +33,7 @@ static void make_map(const struct mri_map_port *ports, uint32_t n_ports,
 	assert_int_equal(mri_core_map_init(&map, ctx), 0);
 }
 
-TEST_MAP(queue_i_of_all_ports_meets_in_one_worker)
+TEST_MAP(queues_of_one_number_belong_to_one_worker)
 {
 	const struct mri_map_port ports[] = {
 		{ "a", 4, 4, -1, ANY },
@@ -136,7 +136,7 @@ TEST_MAP(rx_queues_go_to_workers_of_their_node)
 	assert_int_equal(map.rx_owner[3], 0);
 }
 
-TEST_MAP(a_port_without_tx_queue_has_no_way)
+TEST_MAP(a_port_without_tx_queue_is_no_destination)
 {
 	const struct mri_map_port ports[] = { { "a", 1, 0, -1, ANY },
 					      { "b", 1, 1, -1, ANY } };
@@ -148,7 +148,7 @@ TEST_MAP(a_port_without_tx_queue_has_no_way)
 	assert_true(mri_map_route(&map, 0, 1)->is_own);
 }
 
-TEST_MAP(every_shape_is_a_map)
+TEST_MAP(every_number_of_ports_and_workers_has_a_map)
 {
 
 	for (uint32_t n_workers = 1; n_workers <= 5; n_workers++)

@@ -93,7 +93,7 @@ FIXTURE_TEST(polling_never_sleeps)
 	assert_int_equal(stats_of(worker).sleeps, 0);
 }
 
-FIXTURE_TEST(the_gaps_and_the_cost_of_a_wake_up_decide)
+FIXTURE_TEST(gaps_and_wake_up_cost_decide_whether_to_sleep)
 {
 	static const struct {
 		uint64_t gap_us, wake_us;
@@ -250,7 +250,7 @@ static bool is_due(struct mr_worker *worker)
 	return poll(&fd, 1, 0) == 1;
 }
 
-FIXTURE_TEST(another_loop_is_woken_for_a_worker_that_pauses)
+FIXTURE_TEST(a_pausing_worker_wakes_another_loop)
 {
 	struct mr_worker *worker = begin(MR_IDLE_INTERRUPT);
 	struct mr_frame frame, frames[MR_BURST_MAX];
@@ -299,7 +299,7 @@ FIXTURE_TEST(another_loop_is_woken_for_a_worker_that_pauses)
 	assert_int_equal(mr_worker_pause(worker, 0), -ECANCELED);
 }
 
-FIXTURE_TEST(a_pause_is_refused_where_waiting_would_be)
+FIXTURE_TEST(a_pause_is_refused_where_a_wait_is_refused)
 {
 	struct mr_worker *worker = begin(MR_IDLE_POLL);
 
@@ -320,7 +320,7 @@ static bool is_readable(int fd)
  * Both orders of the hand-off's two exchanges. A producer that comes second
  * finds the sleeper; a sleeper that comes second finds the frames.
  */
-FIXTURE_TEST(a_hand_off_is_not_slept_over)
+FIXTURE_TEST(a_worker_does_not_sleep_with_handed_off_frames)
 {
 	struct mr_worker *from, *owner;
 	struct mri_worker *inside;

@@ -286,7 +286,7 @@ FIXTURE_TEST(a_thread_polling_on_a_core_is_found)
 	end_other(&other);
 }
 
-FIXTURE_TEST(there_are_fewer_rather_than_beside_a_poller)
+FIXTURE_TEST(fewer_workers_run_rather_than_beside_a_poller)
 {
 	const uint32_t n_cores = mri_min_u32(fixture_n_cores(), MR_WORKERS_MAX);
 	struct mr_workers_config config = { .size = sizeof(config),
@@ -320,7 +320,7 @@ static int note_core(struct mr_worker *worker, void *opaque)
 	return 0;
 }
 
-FIXTURE_TEST(each_worker_runs_on_its_core_alone)
+FIXTURE_TEST(each_worker_runs_only_on_its_core)
 {
 	int cores[2] = { -2, -2 };
 
@@ -344,7 +344,7 @@ static int fail_or_wait(struct mr_worker *worker, void *opaque)
 	return 0;
 }
 
-FIXTURE_TEST(an_error_ends_all_and_is_joined)
+FIXTURE_TEST(an_error_ends_all_workers_and_is_returned)
 {
 	struct mr_reason why = { "" };
 
@@ -370,7 +370,7 @@ static int count_itself(struct mr_worker *worker, void *opaque)
 
 /* The second one's core is gone: the first, whose thread is there, must not
  * have begun. Once it is back all run. */
-FIXTURE_TEST(none_runs_where_one_cannot_start)
+FIXTURE_TEST(no_worker_runs_if_one_cannot_start)
 {
 	struct mr_reason why = { "" };
 	struct mr_worker *second;
@@ -421,7 +421,7 @@ FIXTURE_TEST(stop_wakes_a_sleeper_at_once)
 	assert_true(fastest_ns < 20000000);
 }
 
-FIXTURE_TEST(wrong_configurations_say_why)
+FIXTURE_TEST(wrong_configurations_are_refused_with_a_reason)
 {
 	const uint32_t no_core[] = { 1023 }, twice[] = { 0, 0 };
 	struct mr_workers_config config = { .size = sizeof(config) };

@@ -83,7 +83,7 @@ static void open_busy(const char *ifindex)
 	assert_true(fake.rxq->is_busy && fake.txq->is_busy);
 }
 
-TEST(an_older_kernel_is_told_by_sysfs)
+TEST(an_older_kernel_is_configured_by_sysfs)
 {
 	open_busy("1\n");
 	assert_file("napi_defer_hard_irqs", "2\n");

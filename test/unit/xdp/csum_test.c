@@ -138,7 +138,7 @@ FAKE_TEST(an_entry_without_room_in_front_is_copied, .has_csum = true)
 }
 
 /* It may have been rewritten since it was marked; or metadata is wrong. */
-FAKE_TEST(a_sum_that_is_not_there_is_left_alone, .has_csum = true)
+FAKE_TEST(a_missing_sum_is_left_alone, .has_csum = true)
 {
 	const struct mr_meta meta = { .valid = MR_META_CSUM,
 				      .csum_start_bytes = 60,

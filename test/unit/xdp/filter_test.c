@@ -506,7 +506,7 @@ static void assert_may_match(const struct xdp_filter *filter, const char *name)
 	}
 }
 
-TEST(a_frame_that_is_taken_may_be_taken)
+TEST(matching_frames_are_never_ruled_out)
 {
 	for (size_t i = 0; i < sizeof(expressions) / sizeof(expressions[0]);
 	     i++) {
@@ -544,7 +544,7 @@ size_t __wrap_bpf_program__insn_cnt(const struct bpf_program *p)
 	return sizeof(refused) / sizeof(refused[0]);
 }
 
-TEST(what_the_verifier_refuses_is_said)
+TEST(a_refusal_of_the_verifier_is_reported)
 {
 	static struct mr_port_info info;
 	static struct xdp_port port = { .base.info = &info,
@@ -564,7 +564,7 @@ TEST(what_the_verifier_refuses_is_said)
 	mri_xdp_filter_close(&port);
 }
 
-TEST(an_error_says_where_and_why)
+TEST(an_error_names_its_place_and_cause)
 {
 	static const char *const cases[][2] = {
 		{ "udp prt 4789", "after 'udp': " },

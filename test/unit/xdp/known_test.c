@@ -80,7 +80,7 @@ static bool is_found(const struct xdp_known *row, uint32_t k)
 	       strstr(why.text, row->what) != NULL;
 }
 
-TEST(each_row_ends_where_it_says)
+TEST(each_row_ends_at_its_version)
 {
 	const struct xdp_known *row;
 
@@ -111,7 +111,7 @@ TEST(each_row_has_a_source_and_fits)
 	}
 }
 
-TEST(auto_does_not_try_what_is_broken_and_zc_does)
+TEST(auto_skips_broken_zero_copy_and_zc_does_not)
 {
 	const struct xdp_known *row;
 	struct mr_reason reason;
@@ -145,7 +145,7 @@ TEST(auto_does_not_try_what_is_broken_and_zc_does)
 }
 
 /* A kernel may have what its version lacks. */
-TEST(what_is_absent_is_tried_and_explained)
+TEST(missing_features_are_tried_and_explained)
 {
 	const struct xdp_known *row;
 	struct mr_reason reason;
@@ -175,7 +175,7 @@ TEST(what_is_absent_is_tried_and_explained)
 	}
 }
 
-TEST(copy_that_was_asked_for_needs_no_explanation)
+TEST(requested_copy_mode_is_not_explained)
 {
 	struct mr_reason reason;
 	struct xdp_port port;

@@ -87,7 +87,7 @@ static int refuse(uint32_t ifindex, struct mr_reason *reason)
 	return mri_xdp_refuse_master(&dev, reason);
 }
 
-TEST(what_lies_below_is_named)
+TEST(devices_below_an_interface_are_named)
 {
 	static const struct {
 		struct link links[4]; /* the first is opened */
@@ -156,7 +156,7 @@ TEST(a_bridge_of_many)
 			    ",force ...");
 }
 
-TEST(a_kernel_that_does_not_tell)
+TEST(a_failed_query_of_masters_is_an_error)
 {
 	struct mr_reason reason;
 

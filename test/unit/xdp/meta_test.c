@@ -109,7 +109,7 @@ static const struct meta_case cases[] = {
 	{ .word = XDP_RX_META_TIME, .ns = UINT64_C(0xffff888100000000) },
 };
 
-TEST(what_the_kfuncs_answer_is_in_metadata)
+TEST(answers_of_kfuncs_are_in_metadata)
 {
 	uint8_t frame[N_BYTES] = { 2, 0, 0, 0, 0, 1, [12] = 0x88, 0xb5, 7 };
 	static uint8_t buffer[ROOM];
@@ -162,7 +162,7 @@ TEST(a_tag_goes_between_metadata_and_frame)
 }
 
 /* As the program with rules leaves it. */
-TEST(a_ticket_and_metadata_leave_each_other_alone)
+TEST(a_ticket_and_metadata_do_not_overlap)
 {
 	const struct xdp_rx_meta record = { MAGIC | XDP_RX_META_HASH, 9, 0 };
 	const uint32_t ticket[4] = { MAGIC | 1, 2, 3, 4 };
@@ -176,7 +176,7 @@ TEST(a_ticket_and_metadata_leave_each_other_alone)
 	assert_int_equal(read_one(buffer).valid, 0);
 }
 
-TEST(entries_that_begin_no_frame_have_none)
+TEST(only_first_entries_have_metadata)
 {
 	const struct xdp_rx_meta record = { MAGIC | XDP_RX_META_HASH, 9, 0 };
 	const struct mr_frame frames[] = {

@@ -231,7 +231,7 @@ TEST(default_is_symmetric_over_the_ports_queues)
 	assert_int_equal(nic.fields[TCP_V4_FLOW], TCP_V4_FLOW);
 }
 
-TEST(only_what_is_asked_for_changes)
+TEST(only_requested_settings_change)
 {
 	const uint32_t queues[3] = { 1, 1, 0 };
 	struct mr_rss_config config = { .size = sizeof(config),
@@ -290,7 +290,7 @@ TEST(a_refusal_changes_nothing)
 	assert_int_equal(n, 4 + 5 + 16 + 1);
 }
 
-TEST(what_a_device_cannot_is_said)
+TEST(missing_features_of_a_device_are_named)
 {
 	const uint8_t key[N_KEY + 1] = { 0 };
 	struct mr_rss_config config = { .size = sizeof(config),

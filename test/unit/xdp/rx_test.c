@@ -29,7 +29,7 @@ static const struct rx_script scripts[] = {
 	{ NULL, "P 10e R32=3 R32=0 p R32=7", .delivered = 10, .pool_empty = 2 },
 };
 
-TEST(what_the_kernel_delivers_is_received_or_dropped_by_name)
+TEST(delivered_frames_are_received_or_a_named_drop)
 {
 	for (size_t i = 0; i < sizeof(scripts) / sizeof(scripts[0]); i++) {
 		fake_open((struct fake_config){

@@ -109,7 +109,7 @@ static const char *const cases[][2] = {
 	{ "vlan 5 and icmp", "ICMP error of the TCP connection of 10.88.0.9" },
 };
 
-TEST(a_filter_leaves_a_session_alone_or_not)
+TEST(a_filter_is_checked_against_sessions)
 {
 	static struct xdp_port port;
 	struct test_allocator allocator = { 0 };

@@ -125,7 +125,7 @@ FAKE_TEST(a_frame_at_an_odd_address_gets_its_time)
 	close_times();
 }
 
-FAKE_TEST(times_that_nobody_takes_are_counted)
+FAKE_TEST(times_that_are_not_collected_are_counted)
 {
 	struct mr_meta metas[FAKE_RING + 1];
 
@@ -230,7 +230,7 @@ FAKE_TEST(a_device_that_delays_frames_is_told_when)
 }
 
 /* No more room than the device's features are worth, or than there is. */
-FAKE_TEST(room_for_requests_is_as_needed)
+FAKE_TEST(room_for_time_requests_grows_as_needed)
 {
 	enum { TIMES = 1, SUMS = 2, LAUNCH = 4, NEITHER = 0 };
 	static const struct {
@@ -263,7 +263,7 @@ FAKE_TEST(room_for_requests_is_as_needed)
 	}
 }
 
-FAKE_TEST(without_the_option_there_are_none)
+FAKE_TEST(without_the_option_no_times_are_requested)
 {
 	struct mr_meta meta;
 

@@ -82,7 +82,7 @@ static void answers_of_the_kernel_are_understood(void **state)
 	fake_close();
 }
 
-FAKE_TEST(a_full_ring_takes_no_more_and_the_rest_stays_ours)
+FAKE_TEST(frames_beyond_a_full_ring_stay_the_callers)
 {
 	struct mr_frame frames[FAKE_RING + 5];
 
@@ -99,7 +99,7 @@ FAKE_TEST(a_full_ring_takes_no_more_and_the_rest_stays_ours)
 	mr_frame_free_bulk(fake.cache, frames + FAKE_RING + 2, 3);
 }
 
-FAKE_TEST(less_than_an_ethernet_header_is_a_named_drop)
+FAKE_TEST(a_frame_shorter_than_an_ethernet_header_is_a_named_drop)
 {
 	struct mr_frame frames[2];
 
@@ -128,7 +128,7 @@ FAKE_TEST(flags_that_the_kernel_does_not_know_are_masked,
 				 i == 1 ? XSK_PKT_CONTD : 0);
 }
 
-FAKE_TEST(a_completion_of_what_was_not_posted_frees_nothing)
+FAKE_TEST(a_completion_of_an_unposted_address_frees_nothing)
 {
 	struct mr_frame sent, kept;
 
@@ -373,7 +373,7 @@ FAKE_TEST(a_completion_waits_until_the_kernel_has_taken_the_entry)
 }
 
 /* Some devices send from our pages in copy mode, too. */
-FAKE_TEST(closing_waits_for_what_the_kernel_has_taken)
+FAKE_TEST(closing_waits_for_frames_the_kernel_has_taken)
 {
 	const uint64_t ms = 1000000;
 	struct mr_frame frames[5];

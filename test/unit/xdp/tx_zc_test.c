@@ -133,7 +133,7 @@ FAKE_TEST(a_zero_copy_driver_that_is_busy_polled_is_always_called)
 }
 
 /* Asked for alone, it is none: the driver is left alone as without. */
-FAKE_TEST(busy_polling_that_is_refused_is_none)
+FAKE_TEST(refused_busy_polling_is_not_used)
 {
 	static const int options[] = { 69, SO_BUSY_POLL, 70 };
 	struct mr_frame frame;
@@ -177,7 +177,7 @@ FAKE_TEST(a_zero_copy_driver_that_refused_is_asked_again)
 }
 
 /* What netdev netlink says; nothing is not more than one. */
-TEST(the_drivers_longest_frame_is_asked_for)
+TEST(the_drivers_longest_frame_is_read_from_the_kernel)
 {
 	static const uint32_t said[] = { 0, 1, 5, 18, 19, 1000 };
 	static const uint32_t meant[] = { 1, 1, 5, 18, 18, 18 };
@@ -188,7 +188,7 @@ TEST(the_drivers_longest_frame_is_asked_for)
 	}
 }
 
-TEST(a_dump_that_fails_is_no_empty_one)
+TEST(a_failed_dump_is_not_an_empty_one)
 {
 	uint32_t ids[XDP_MAX_NAPIS];
 
@@ -234,7 +234,7 @@ FAKE_TEST(a_frame_of_too_many_descriptors_is_copied_or_dropped, .max_segs = MAX_
 }
 
 /* It is in flight first and completed later. The invariants hold. */
-FAKE_TEST(what_the_kernel_finds_invalid_is_summed)
+FAKE_TEST(descriptors_the_kernel_finds_invalid_are_summed)
 {
 	static const struct {
 		uint32_t n_completed; /* now */
