@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The device under a port: what it is told, looked at first; what it counts. */
+/* The settings of a port's device, with their checks, and its counters. */
 #include <errno.h>
 #include <string.h>
 
@@ -7,8 +7,8 @@
 
 #include "port/events.h"
 
-static int refuse(const struct mr_port *port, const char *what,
-		  struct mr_reason *reterr_reason)
+static int refuse_setting(const struct mr_port *port, const char *what,
+			  struct mr_reason *reterr_reason)
 {
 	return mr_fail(reterr_reason, -ENOTSUP,
 		       "%s: driver %s cannot set %s of this device",
@@ -26,7 +26,7 @@ int mr_port_set_promisc(struct mr_port *port, bool on,
 			struct mr_reason *reterr_reason)
 {
 	if (port->driver->set_promisc == NULL)
-		return refuse(port, "promiscuous mode", reterr_reason);
+		return refuse_setting(port, "promiscuous mode", reterr_reason);
 	return port->driver->set_promisc(port, on, reterr_reason);
 }
 
@@ -34,8 +34,8 @@ int mr_port_set_allmulti(struct mr_port *port, bool on,
 			 struct mr_reason *reterr_reason)
 {
 	if (port->driver->set_allmulti == NULL)
-		return refuse(port, "reception of all multicast",
-			      reterr_reason);
+		return refuse_setting(port, "reception of all multicast",
+				      reterr_reason);
 	return port->driver->set_allmulti(port, on, reterr_reason);
 }
 
@@ -50,7 +50,7 @@ int mr_port_set_mtu(struct mr_port *port, uint32_t mtu_bytes,
 			       port->info->name, mtu_bytes, MR_MTU_MIN_BYTES,
 			       UINT16_MAX);
 	if (port->driver->set_mtu == NULL)
-		return refuse(port, "the MTU", reterr_reason);
+		return refuse_setting(port, "the MTU", reterr_reason);
 	err = port->driver->set_mtu(port, mtu_bytes, reterr_reason);
 	if (err == 0)
 		__atomic_store_n(&port->info->mtu_bytes, mtu_bytes,
@@ -75,7 +75,7 @@ int mr_port_set_mac(struct mr_port *port, const uint8_t mac[6],
 			       port->info->name, mac[0], mac[1], mac[2], mac[3],
 			       mac[4], mac[5]);
 	if (port->driver->set_mac == NULL)
-		return refuse(port, "the MAC address", reterr_reason);
+		return refuse_setting(port, "the MAC address", reterr_reason);
 	err = port->driver->set_mac(port, mac, reterr_reason);
 	if (err < 0)
 		return err;
@@ -99,7 +99,7 @@ int mr_port_set_mac_filter(struct mr_port *port, const uint8_t (*macs)[6],
 				       "all zero",
 				       port->info->name, i);
 	if (port->driver->set_mac_filter == NULL)
-		return refuse(port, "a MAC filter", reterr_reason);
+		return refuse_setting(port, "a MAC filter", reterr_reason);
 	return port->driver->set_mac_filter(port, macs, n, reterr_reason);
 }
 
@@ -111,7 +111,7 @@ int mr_port_set_filter(struct mr_port *port, const char *expression,
 			       "%s: no filter: it is NULL, or empty",
 			       port->info->name);
 	if (port->driver->set_filter == NULL)
-		return refuse(port, "a filter", reterr_reason);
+		return refuse_setting(port, "a filter", reterr_reason);
 	return port->driver->set_filter(port, expression, reterr_reason);
 }
 

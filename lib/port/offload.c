@@ -115,8 +115,8 @@ static bool is_readable(const struct mr_port *port,
 }
 
 /* Copy n_bytes from an offset in a frame. */
-static void gather(void *base, const struct mr_frame *frames, uint32_t at,
-		   uint8_t *to, uint32_t n_bytes)
+static void copy_from(void *base, const struct mr_frame *frames, uint32_t at,
+		      uint8_t *to, uint32_t n_bytes)
 {
 	for (; n_bytes > 0; frames++) {
 		uint32_t n;
@@ -143,9 +143,9 @@ static uint32_t room_of(const struct mr_port *port)
 /* ---- a frame that is held ---- */
 
 /* Hold the frame, which is readable and needs `todo`. False: it is lost. */
-static bool hold(struct mr_txq *txq, struct mr_cache *cache,
-		 const struct mr_frame *frames, uint32_t n,
-		 const struct mr_meta *meta, uint32_t todo)
+static bool hold_frame(struct mr_txq *txq, struct mr_cache *cache,
+		       const struct mr_frame *frames, uint32_t n,
+		       const struct mr_meta *meta, uint32_t todo)
 {
 	struct mri_offload *o = state_of(txq);
 	const uint32_t n_frame = (uint32_t)mr_frame_n_bytes(frames, n);
@@ -153,7 +153,7 @@ static bool hold(struct mr_txq *txq, struct mr_cache *cache,
 		n_frame < MRI_GSO_HEADER_BYTES ? n_frame : MRI_GSO_HEADER_BYTES;
 	uint8_t bytes[MRI_GSO_HEADER_BYTES];
 
-	gather(txq->queue.port->base, frames, 0, bytes, n_bytes);
+	copy_from(txq->queue.port->base, frames, 0, bytes, n_bytes);
 	o->meta = *meta;
 	if (!(todo & MR_META_GSO)) {
 		mri_gso_whole(&o->gso, bytes, n_frame);
@@ -191,9 +191,9 @@ static bool hold(struct mr_txq *txq, struct mr_cache *cache,
  * Append the piece behind `done` bytes of payload. Returns its payload, or -1:
  * no room in the array, or *ret_drop.
  */
-static int64_t append(struct mr_txq *txq, struct mr_cache *cache,
-		      const struct mri_offload *o, uint32_t done,
-		      struct pieces *pieces, int *ret_drop)
+static int64_t append_piece(struct mr_txq *txq, struct mr_cache *cache,
+			    const struct mri_offload *o, uint32_t done,
+			    struct pieces *pieces, int *ret_drop)
 {
 	const struct mr_port *port = txq->queue.port;
 	const uint32_t room = room_of(port);
@@ -229,7 +229,7 @@ static int64_t append(struct mr_txq *txq, struct mr_cache *cache,
 		};
 		to = mr_frame_data(port->base, &out[i]);
 		memcpy(to, header, skip);
-		gather(port->base, o->frame, at, to + skip, k);
+		copy_from(port->base, o->frame, at, to + skip, k);
 		at += k;
 		n_left -= k;
 	}
@@ -242,8 +242,8 @@ static int64_t append(struct mr_txq *txq, struct mr_cache *cache,
 }
 
 /* The driver took the first n entries. */
-static void advance(struct mr_txq *txq, struct mri_offload *o,
-		    const struct pieces *pieces, uint32_t n)
+static void count_sent(struct mr_txq *txq, struct mri_offload *o,
+		       const struct pieces *pieces, uint32_t n)
 {
 	uint64_t n_added = 0;
 
@@ -268,14 +268,15 @@ static bool send_some(struct mr_txq *txq, struct mr_cache *cache,
 
 	pieces.n = 0;
 	do {
-		n_payload = append(txq, cache, o, next, &pieces, ret_drop);
+		n_payload =
+			append_piece(txq, cache, o, next, &pieces, ret_drop);
 		next += n_payload > 0 ? (uint32_t)n_payload : 0;
 	} while (n_payload >= 0 && next < o->gso.n_payload_bytes);
 	if (pieces.n == 0)
 		return true;
 	*ret_drop = -1; /* what was sent may bring pages back */
 	n_sent = o->burst(txq, cache, pieces.frames, pieces.metas, pieces.n);
-	advance(txq, o, &pieces, n_sent);
+	count_sent(txq, o, &pieces, n_sent);
 	mr_frame_free_bulk(cache, pieces.frames + n_sent, pieces.n - n_sent);
 	return n_sent == pieces.n;
 }
@@ -376,9 +377,9 @@ static bool write_tag(struct mr_txq *txq, struct mr_cache *cache,
 }
 
 /* Collect leading frames that need at most a tag; limit the number of copies. */
-static void collect(struct mr_txq *txq, struct mr_cache *cache,
-		    const struct mr_frame *frames, const struct mr_meta *meta,
-		    uint32_t n, struct run *run)
+static void collect_run(struct mr_txq *txq, struct mr_cache *cache,
+			const struct mr_frame *frames,
+			const struct mr_meta *meta, uint32_t n, struct run *run)
 {
 	run->n = run->n_tags = run->n_copies = 0;
 	while (run->n < n && run->n_copies < PIECES) {
@@ -403,9 +404,9 @@ static void collect(struct mr_txq *txq, struct mr_cache *cache,
 }
 
 /* Free what was copied and sent; frames that the driver left are as before. */
-static void settle(struct mr_txq *txq, struct mr_cache *cache,
-		   const struct mr_frame *frames, struct run *run,
-		   uint32_t n_sent)
+static void settle_run(struct mr_txq *txq, struct mr_cache *cache,
+		       const struct mr_frame *frames, struct run *run,
+		       uint32_t n_sent)
 {
 	for (uint32_t i = 0; i < n_sent && run->n_copies > 0; i++)
 		if (is_copy(&run->frames[i], &frames[i]))
@@ -439,11 +440,11 @@ send_mixed(struct mr_txq *txq, struct mr_cache *cache,
 	while (i < n) {
 		uint32_t n_sent, todo, k;
 
-		collect(txq, cache, frames + i, meta + i, n - i, &run);
+		collect_run(txq, cache, frames + i, meta + i, n - i, &run);
 		if (run.n > 0) {
 			n_sent = o->burst(txq, cache, run.frames, run.metas,
 					  run.n);
-			settle(txq, cache, frames + i, &run, n_sent);
+			settle_run(txq, cache, frames + i, &run, n_sent);
 			i += n_sent;
 			if (n_sent < run.n)
 				break;
@@ -455,8 +456,8 @@ send_mixed(struct mr_txq *txq, struct mr_cache *cache,
 		if (todo & MR_META_LAUNCH_TIME)
 			mr_txq_lose(txq, cache, &frames[i - k], k,
 				    MR_TX_DROP_INVALID);
-		else if (hold(txq, cache, &frames[i - k], k, &meta[i - k],
-			      todo) &&
+		else if (hold_frame(txq, cache, &frames[i - k], k, &meta[i - k],
+				    todo) &&
 			 !send_held(txq, cache))
 			break;
 	}

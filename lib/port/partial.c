@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Partial checksums: the field of a TCP or UDP sum holds the pseudo-header's
- * only, and somebody on the way is to add the rest.
+ * Partial checksums: the field of a TCP or UDP checksum holds the sum of the
+ * pseudo-header only, and the device or the library adds the rest.
  *
- * A field that equals the pseudo-header sum is taken for partial. Where a sum
- * that is complete and right happens to equal it, finishing it gives the same
- * value again; a corrupt one that happens to equal it, one of 65536 corrupt
- * ones, would be mended. All other corrupt sums leave as they came.
+ * A field that equals the sum of the pseudo-header counts as partial. If a
+ * correct, complete checksum has the same value by chance, finishing it changes
+ * nothing. A corrupt one with that value, 1 in 65536, is repaired; all other
+ * corrupt checksums stay as they are.
  *
  * Source: linux/Documentation/networking/checksum-offloads.rst; RFC 1071; RFC
  * 768 (a UDP sum of 0 is sent as 0xffff).

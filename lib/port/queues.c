@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which queue frames arrive at: what a port is told, looked at first. */
+/* RSS and steering: check the arguments, then ask the driver. */
 #include <errno.h>
 
 #include <millrace/driver.h>
@@ -9,8 +9,8 @@
 
 enum { TCP = 6, UDP = 17 };
 
-static int refuse(const struct mr_port *port, const char *what,
-		  struct mr_reason *reterr_reason)
+static int refuse_steering(const struct mr_port *port, const char *what,
+			   struct mr_reason *reterr_reason)
 {
 	return mr_fail(reterr_reason, -ENOTSUP, "%s: driver %s has no %s",
 		       port->info->name, port->driver->name, what);
@@ -64,7 +64,7 @@ int mr_port_set_rss(struct mr_port *port, const struct mr_rss_config *config,
 	if (err < 0)
 		return err;
 	if (port->driver->set_rss == NULL)
-		return refuse(port, "RSS", reterr_reason);
+		return refuse_steering(port, "RSS", reterr_reason);
 	return port->driver->set_rss(port, &c, reterr_reason);
 }
 
@@ -131,7 +131,7 @@ int mr_port_steer(struct mr_port *port, const struct mr_steer_rule *rule,
 	if (err < 0)
 		return err;
 	if (port->driver->steer == NULL)
-		return refuse(port, "steering rules", reterr_reason);
+		return refuse_steering(port, "steering rules", reterr_reason);
 	return port->driver->steer(port, &r, ret_id, reterr_reason);
 }
 
@@ -139,6 +139,6 @@ int mr_port_unsteer(struct mr_port *port, uint32_t id,
 		    struct mr_reason *reterr_reason)
 {
 	if (port->driver->unsteer == NULL)
-		return refuse(port, "steering rules", reterr_reason);
+		return refuse_steering(port, "steering rules", reterr_reason);
 	return port->driver->unsteer(port, id, reterr_reason);
 }

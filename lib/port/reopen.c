@@ -127,8 +127,8 @@ static void keep_drops(const struct mr_port *port)
 	kept->n_drops = n;
 }
 
-static uint32_t find(const struct mr_named_count *counts, uint32_t n,
-		     const char *name)
+static uint32_t find_count(const struct mr_named_count *counts, uint32_t n,
+			   const char *name)
 {
 	uint32_t i = 0;
 
@@ -150,7 +150,7 @@ uint32_t mr_port_device_drops(const struct mr_port *port,
 	for (uint32_t k = 0; kept != NULL && k < kept->n_drops; k++) {
 		const struct mri_kept_drop *drop = &kept->drops[k];
 		const uint32_t n_there = n_all < n ? n_all : n;
-		const uint32_t i = find(ret_counts, n_there, drop->name);
+		const uint32_t i = find_count(ret_counts, n_there, drop->name);
 
 		if (i < n_there) {
 			ret_counts[i].value += drop->value;
