@@ -376,7 +376,7 @@ static bool write_tag(struct mr_txq *txq, struct mr_cache *cache,
 	return true;
 }
 
-/* Collect leading frames that need at most a tag; limit the number of copies. */
+/* Collect leading frames that need at most a tag, with a limit of copies. */
 static void collect_run(struct mr_txq *txq, struct mr_cache *cache,
 			const struct mr_frame *frames,
 			const struct mr_meta *meta, uint32_t n, struct run *run)

@@ -40,8 +40,8 @@ struct slot {
 
 /* Of the tx queue of this index. */
 struct soft_queue {
-	bool was_cut;  /* the ring took only part of the last burst */
-	bool is_stale; /* was_cut, but a rule has sent since */
+	bool was_cut;           /* the ring took only part of the last burst */
+	bool is_stale;          /* was_cut, but a rule has sent since */
 	uint64_t frames, bytes; /* sent by rules */
 	uint64_t completed;     /* highest count known for other frames */
 };
@@ -107,7 +107,8 @@ static const uint8_t *mac_of(const struct soft_rules *rules, uint32_t slot)
 	return rules->base.rules[slot].mac;
 }
 
-static struct slot *find_station(const struct soft_rules *rules, const uint8_t *mac)
+static struct slot *find_station(const struct soft_rules *rules,
+				 const uint8_t *mac)
 {
 	uint32_t at = *bucket_of(rules, mac);
 

@@ -61,9 +61,9 @@ static void open_with(const char *mode, uint32_t n_ports, const char *n_workers,
 		      const char *offload)
 {
 	const char *const words[] = {
-		"mr-l2fwd",     "--mode",       mode,    "-w",
-		n_workers,      "--pool-pages", "20000", "--idle",
-		"interrupt",    "--offload",    offload, "ruled:0,sg=on",
+		"mr-l2fwd",      "--mode",       mode,    "-w",
+		n_workers,       "--pool-pages", "20000", "--idle",
+		"interrupt",     "--offload",    offload, "ruled:0,sg=on",
 		"ruled:1,sg=on", "ruled:2,sg=on"
 	};
 	struct mr_port_config config = { .size = sizeof(config) };

@@ -532,8 +532,8 @@ static uint32_t send_at(uint16_t clock, uint32_t valid)
 	(void)make(bytes, (struct kind){ false, false }, 1000);
 	(void)put(bytes, 1000, PAGE, &frames[0]);
 	(void)put(bytes, 60, PAGE, &frames[1]);
-	assert_int_equal(
-		mr_tx_burst_meta(b.txq, b.f.cache, frames, metas, 2), 2);
+	assert_int_equal(mr_tx_burst_meta(b.txq, b.f.cache, frames, metas, 2),
+			 2);
 	n = receive();
 	mr_frame_free_bulk(b.f.cache, b.got, b.n_got);
 	b.n_got = 0;
