@@ -16,9 +16,9 @@
  * are held, one per queue: a burst takes it and sends as much as there is room
  * for, and the following ones begin with the rest.
  *
- * A queue whose device lacks anything of this has burst and arm functions of
- * this file in front of the driver's, from when it is opened until it is
- * closed. Other queues have the driver's.
+ * Each queue has burst and arm functions of this file in front of the driver's,
+ * from when it is opened until it is closed: no device inserts all tags, or
+ * knows all clocks.
  *
  * The queue's counters count what the driver sees: segments. A frame lost here
  * is counted as accepted and dropped; while one is held it is accepted and
@@ -498,13 +498,8 @@ static uint32_t stage_burst(struct mr_txq *txq, struct mr_cache *cache,
 
 void mri_offload_enter(struct mr_port *port, uint32_t first)
 {
-	const uint32_t all = MR_OFFLOAD_TSO4 | MR_OFFLOAD_TSO6 |
-			     MR_OFFLOAD_USO | MR_OFFLOAD_VLAN_TX |
-			     MR_OFFLOAD_LAUNCH_TIME;
 	struct mri_offload *states = port->offload;
 
-	if ((port->info->offloads & all) == all)
-		return;
 	for (uint32_t i = first; i < port->info->n_txqs; i++) {
 		struct mr_txq *txq = port->txqs[i];
 
