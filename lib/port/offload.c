@@ -44,6 +44,7 @@ enum {
 struct mri_offload {
 	mr_tx_burst_fn *burst; /* the driver's, as the next */
 	int (*arm)(struct mr_queue *queue);
+	uint32_t has_entered; /* the queue has ours instead; atomic */
 	uint32_t n;    /* entries of the frame held; 0: none is; atomic */
 	uint32_t done; /* bytes of its payload that were sent */
 	bool is_over;  /* all were */
@@ -496,19 +497,30 @@ static uint32_t stage_burst(struct mr_txq *txq, struct mr_cache *cache,
 
 /* ---- life ---- */
 
-void mri_offload_enter(struct mr_port *port, uint32_t first)
+void mri_offload_enter(struct mr_port *port)
 {
 	struct mri_offload *states = port->offload;
 
-	for (uint32_t i = first; i < port->info->n_txqs; i++) {
+	for (uint32_t i = 0; i < port->info->n_txqs; i++) {
 		struct mr_txq *txq = port->txqs[i];
 
+		/* A driver may show fewer queues for a while. */
+		if (states[i].has_entered)
+			continue;
 		states[i].burst = txq->burst;
 		states[i].arm = txq->queue.arm;
 		txq->burst = stage_burst;
 		if (txq->queue.arm != NULL)
 			txq->queue.arm = stage_arm;
+		__atomic_store_n(&states[i].has_entered, 1, __ATOMIC_RELEASE);
 	}
+}
+
+bool mri_offload_has_entered(const struct mr_txq *txq)
+{
+	const struct mri_offload *o = state_of(txq);
+
+	return o == NULL || __atomic_load_n(&o->has_entered, __ATOMIC_ACQUIRE);
 }
 
 int mri_offload_open(struct mr_port *port, struct mr_reason *reterr_reason)
@@ -521,7 +533,7 @@ int mri_offload_open(struct mr_port *port, struct mr_reason *reterr_reason)
 		return mr_fail(reterr_reason, -ENOMEM,
 			       "%s: no memory for its tx queues",
 			       port->info->name);
-	mri_offload_enter(port, 0);
+	mri_offload_enter(port);
 	return 0;
 }
 

@@ -8,9 +8,11 @@
 /* Behind the driver's open(), and in front of its close(). 0 or -ENOMEM. */
 int mri_offload_open(struct mr_port *port, struct mr_reason *reterr_reason);
 void mri_offload_close(struct mr_port *port);
-/* Enter the tx queues from first on, which the driver has just made and nobody
- * uses. mri_offload_open() does it for the others. */
-void mri_offload_enter(struct mr_port *port, uint32_t first);
+/* Enter the tx queues that the driver has added and nobody uses.
+ * mri_offload_open() does it for the others. */
+void mri_offload_enter(struct mr_port *port);
+/* Whether it may be used. Any thread. */
+bool mri_offload_has_entered(const struct mr_txq *txq);
 
 /* Frames, 0 or 1, that wait in front of the driver. Any thread. */
 uint32_t mri_offload_n_held(const struct mr_txq *txq);

@@ -349,7 +349,9 @@ struct mr_rxq *mr_port_rxq(struct mr_port *port, uint32_t i)
 
 struct mr_txq *mr_port_txq(struct mr_port *port, uint32_t i)
 {
-	return i < __atomic_load_n(&port->info->n_txqs, __ATOMIC_ACQUIRE) ?
+	/* The driver shows those that it adds before they are entered. */
+	return i < __atomic_load_n(&port->info->n_txqs, __ATOMIC_ACQUIRE) &&
+			       mri_offload_has_entered(port->txqs[i]) ?
 		       port->txqs[i] :
 		       NULL;
 }

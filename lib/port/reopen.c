@@ -254,7 +254,6 @@ int mr_port_add_queues(struct mr_port *port, struct mr_reason *reterr_reason)
 	const uint32_t n = info->n_channels > info->n_rxqs ?
 				   info->n_channels - info->n_rxqs :
 				   0;
-	uint32_t n_before;
 	uint64_t n_pages;
 	int err;
 
@@ -269,10 +268,9 @@ int mr_port_add_queues(struct mr_port *port, struct mr_reason *reterr_reason)
 			      reterr_reason);
 	if (err < 0)
 		return err;
-	n_before = info->n_txqs;
 	err = port->driver->add_queues(port, n, reterr_reason);
 	if (err == 0)
-		mri_offload_enter(port, n_before);
+		mri_offload_enter(port);
 	/* mri_pool_commit() also counted a port; it still is only one. */
 	mri_pool_uncommit(port->pool, err < 0 ? n_pages : 0);
 	if (err < 0)

@@ -42,12 +42,14 @@ static const struct mr_driver *pair;
 static mr_tx_burst_fn *burst_of_pair;
 static struct {
 	uint32_t n_bursts;
+	bool is_early;       /* others saw a queue before it was ready */
 	struct mr_meta meta; /* of the last burst's first frame */
 } seen;
 static struct {
 	uint32_t offloads;
 	uint32_t launch_clock;
 	bool has_no_wakeups;
+	uint32_t n_txqs; /* that it shows, of more; 0: all */
 } device;
 
 static uint32_t observe(struct mr_txq *txq, struct mr_cache *cache,
@@ -79,6 +81,24 @@ static int observed_open(struct mr_port *port, const struct mr_spec *spec,
 		port->txqs[0]->queue.arm = arm_nothing;
 	port->info->offloads = device.offloads;
 	port->info->launch_clock = device.launch_clock;
+	if (device.n_txqs != 0) {
+		port->info->n_rxqs = 1;
+		port->info->n_txqs = device.n_txqs;
+	}
+	return 0;
+}
+
+/* Show other queues, as a device whose channels were changed. */
+static int observed_add_queues(struct mr_port *port, uint32_t n,
+			       struct mr_reason *reterr_reason)
+{
+	const uint32_t n_before = port->info->n_txqs;
+
+	(void)reterr_reason;
+	port->info->n_txqs = device.n_txqs;
+	port->info->n_rxqs += n;
+	seen.is_early = device.n_txqs > n_before &&
+			mr_port_txq(port, device.n_txqs - 1) != NULL;
 	return 0;
 }
 
@@ -95,10 +115,12 @@ static void add_observed(struct mr_ctx *ctx)
 	observed.version = MR_DRIVER_VERSION;
 	observed.size = sizeof(observed);
 	observed.open = observed_open;
+	observed.add_queues = observed_add_queues;
 	assert_int_equal(mr_ctx_add_driver(ctx, &observed, NULL), 0);
 }
 
-static void begin(uint32_t headroom_bytes)
+static void begin_with(uint32_t headroom_bytes, const char *near,
+		       const char *far)
 {
 	struct mr_port_config config = { .size = sizeof(config) };
 
@@ -108,14 +130,17 @@ static void begin(uint32_t headroom_bytes)
 					.headroom_bytes = headroom_bytes });
 	config.pool = b.f.pool;
 	add_observed(b.f.ctx);
-	assert_int_equal(mr_port_open(b.f.ctx, "observed:o,ring=64,sg=on",
-				      &config, &b.near, NULL),
+	assert_int_equal(mr_port_open(b.f.ctx, near, &config, &b.near, NULL),
 			 0);
-	assert_int_equal(mr_port_open(b.f.ctx, "pair:o,ring=64,sg=on", &config,
-				      &b.far, NULL),
-			 0);
+	assert_int_equal(mr_port_open(b.f.ctx, far, &config, &b.far, NULL), 0);
 	b.txq = mr_port_txq(b.near, 0);
 	b.n_got = 0;
+}
+
+static void begin(uint32_t headroom_bytes)
+{
+	begin_with(headroom_bytes, "observed:o,ring=64,sg=on",
+		   "pair:o,ring=64,sg=on");
 }
 
 static void end(void)
@@ -587,4 +612,40 @@ TEST(a_device_with_all_features_gets_no_other_tag_and_no_other_clock)
 			    4);
 	end();
 	device.offloads = 0;
+}
+
+static void send_tagged(uint32_t queue)
+{
+	const struct mr_meta meta = { .valid = MR_META_VLAN, .vlan_tci = TCI };
+	struct mr_frame frame;
+	uint8_t bytes[60] = { 0 };
+
+	(void)put(bytes, sizeof(bytes), 100, &frame);
+	assert_int_equal(mr_tx_burst_meta(mr_port_txq(b.near, queue), b.f.cache,
+					  &frame, &meta, 1),
+			 1);
+	assert_int_equal(
+		mr_rx_burst(mr_port_rxq(b.far, queue), b.f.cache, &frame, 1),
+		1);
+	assert_int_equal(frame.len, 64);
+	mr_frame_free_bulk(b.f.cache, &frame, 1);
+}
+
+/* Also where a change of channels hides one, and the next shows it again. */
+TEST(queues_that_are_added_are_shown_once_they_write_tags)
+{
+	device.n_txqs = 2;
+	begin_with(0, "observed:o,queues=3,ring=16", "pair:o,queues=3,ring=16");
+	b.near->info->n_channels = 2;
+	device.n_txqs = 1;
+	assert_int_equal(mr_port_add_queues(b.near, NULL), 1);
+	assert_null(mr_port_txq(b.near, 1));
+	b.near->info->n_channels = 3;
+	device.n_txqs = 3;
+	assert_int_equal(mr_port_add_queues(b.near, NULL), 1);
+	assert_false(seen.is_early);
+	for (uint32_t i = 0; i < 3; i++)
+		send_tagged(i);
+	end();
+	device.n_txqs = 0;
 }
