@@ -118,8 +118,7 @@ const struct yaml_key dataplane_keys[] = {
 	YAML_WORD("safety", dataplane_config, safety, safety_words, FIXED,
 		  .preset = "counts",
 		  YAML_OPTION("LEVEL",
-			      "pool checks: counts (default), states, poison, "
-			      "guard")),
+			      "pool checks: counts (default), states, poison")),
 	YAML_END,
 };
 

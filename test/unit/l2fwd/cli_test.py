@@ -152,7 +152,11 @@ class Output(unittest.TestCase):
             self.assertEqual(code, 0, f"{page_bytes}: {err}")
 
     def test_pools_that_check_find_nothing_wrong(self):
-        for safety in ("counts", "states", "poison"):
+        _, text, _ = run("--help")
+        shown = re.search(r"--safety LEVEL\s+pool checks: ([^-]*)", text)[1]
+        levels = re.findall(r"[a-z]+", shown.replace("(default)", ""))
+        self.assertEqual(levels, ["counts", "states", "poison"])
+        for safety in levels:
             code, out, err = run("--safety", safety, "--workers", "2",
                                  "--count", "20000", "--quiet",
                                  "null:", "pair:a")
