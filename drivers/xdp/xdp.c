@@ -133,7 +133,7 @@ static int find_dev(const struct mr_spec *spec, struct xdp_options *o,
 	return err == 0 ? mri_xdp_choose_queues(ret_dev, o, reason) : err;
 }
 
-/* AF_XDP takes no other chunk without huge pages and unaligned mode. */
+/* Other sizes of AF_XDP chunks need huge pages or unaligned mode. */
 static int check_page_bytes(const struct mr_spec *spec, uint32_t page_bytes,
 			    struct mr_reason *reason)
 {

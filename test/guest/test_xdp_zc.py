@@ -83,7 +83,7 @@ def test_starved(guest, probe, ring):
 @pytest.mark.parametrize("page_bytes,headroom", [
     (2048, 0), (2048, 512), (4096, 0), (4096, 512), (4096, 1024)])
 def test_pages(guest, probe, page_bytes, headroom):
-    """Every length in pages of 2 and 4 KiB, by copy where it must be.
+    """Every length in pages of 2 and 4 KiB, copied where necessary.
 
     igb counts its buffers in KiB, and hands on a longer frame in pieces: of a
     page of 2 KiB it uses one, too few for MTU 1500.
@@ -170,7 +170,7 @@ def test_link_down_and_up(guest, probe):
 
 
 def test_small_mtu_in_small_pages(guest, probe):
-    """What fits a KiB goes without a copy in pages of 2 KiB, too."""
+    """Frames of at most 1 KiB need no copy in pages of 2 KiB either."""
     pool = probe.do("pool", 8192, 2048)["pool"]
     probe.do("open", SPEC + ",mtu=1006", pool)
     echo(guest.wires["nic0"], probe, [frame(14 + i, i) for i in range(1006)])

@@ -309,7 +309,7 @@ def test_errors_about_packets_of_another_worker_reach_their_sender(nat_of):
 
 
 def test_the_error_about_a_hairpin_comes_back_by_another_worker(nat):
-    """What test_errors_about_packets_of_another_worker_reach_their_sender() has sent on."""
+    """See test_errors_about_packets_of_another_worker_reach_their_sender()."""
     flow = Flow(nat, "udp", HOST, 5000)
     sent = flow.out().outside[0]
     quote = raw(udp(OURS, flow.ident, "192.0.2.1", 80))

@@ -29,8 +29,9 @@ MR_API uint32_t mr_pool_frag_alloc_bulk(struct mr_pool *pool, uint64_t *addrs,
 					uint32_t n);
 
 /**
- * @return about how many buffers mr_pool_frag_alloc_bulk() would find now; not those in caches, beyond one magazine in the depot, or
- *         in segments not yet added
+ * @return about how many buffers mr_pool_frag_alloc_bulk() would find now,
+ *         without those in caches, in further magazines of the depot, and in
+ *         segments not yet added
  *
  * Thread: any; others may take them. Cost: two loads.
  */

@@ -307,8 +307,7 @@ MR_API void mr_cache_idle(struct mr_cache *cache);
 /** What one cache holds, and may hold. */
 struct mr_cache_stats {
 	uint32_t size;        /**< sizeof(struct mr_cache_stats) */
-	uint32_t max_pages;   /**< two magazines, those it may open, and a page
-			       *   being cut */
+	uint32_t max_pages;   /**< in two magazines and the open ones */
 	uint32_t n_pages;     /**< in its two magazines */
 	uint32_t n_open;      /**< in open magazines, of any pool */
 	uint64_t n_alloc;     /**< pages allocated from it */

@@ -61,7 +61,7 @@ TEST(options_set_which_frames_are_received)
 	}
 }
 
-/* 3072 bytes of a page are the igb's; the 82574 knows long or not. */
+/* igb uses 3072 bytes of a page; the 82574 only knows long frames or not. */
 TEST(the_largest_mtu_is_that_of_buffers_and_device)
 {
 	static const struct {

@@ -23,8 +23,7 @@ static int report_caps(const struct mr_port *port, struct mr_offload_caps *caps,
 static const struct mr_rules_ops slow_ops = { .caps = report_caps };
 static const struct mr_driver slow = { .rules = &slow_ops };
 
-/* Rules that are not advised, such as slow ones, are for those who
- * insist. */
+/* Rules that are not advised, such as slow ones, need --offload on. */
 TEST(ports_decide_whether_there_are_rules)
 {
 	static const struct {

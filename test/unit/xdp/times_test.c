@@ -196,7 +196,7 @@ FAKE_TEST(a_shared_frame_is_timed_in_a_copy)
 	close_times();
 }
 
-/* A time in another clock is lib/port's: test/unit/port/launch_test.c. */
+/* A time in another clock is lib/port's: test/unit/port/offload_test.c. */
 FAKE_TEST(a_device_that_delays_frames_is_told_when)
 {
 	const uint64_t at_ns[] = { START_NS, START_NS + 5 };

@@ -291,7 +291,7 @@ def _open(engine: Engine) -> Run:
     options = Options()
     for name, text in engine.options.own:
         next(row for row in OPTIONS if row.name == name).take(text, options)
-    # Finer than any rate can be told.
+    # Finer than rates are reported.
     options.resolution_ratio = max(options.resolution_ratio, 1e-5)
     max_pps = engine.options.rate.pps(FRAME_BYTES, 0)
     if max_pps < 0:
@@ -306,7 +306,7 @@ def _open(engine: Engine) -> Run:
         room=options.max_connections,
         magic=int(time.time()) % 2**32,
     )
-    # What is sent to a NAT, its own options say.
+    # The options of nat itself say what is sent.
     engine.result.root["config"].clear()
     return Run(engine, options, max_pps or DEFAULT_PPS)
 

@@ -17,8 +17,8 @@ MR_BEGIN_DECLS
  *                  |
  *                depot: whole magazines, lock-free LIFO, one CAS each
  *
- * A page pool's structure, in front of memory that does not grow. A stopped
- * thread delays no other, and keeps only what is in its cache.
+ * The structure is that of a page pool, but the memory does not grow. A stopped
+ * thread delays no other thread, and keeps only the objects in its cache.
  *
  * Source: J. D. Brouer, "Faster than SLAB caching of SKBs with qmempool",
  *         netdev 2014: a local cache in front of a shared queue.

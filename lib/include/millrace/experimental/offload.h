@@ -152,8 +152,7 @@ MR_API int mr_port_offload_caps(const struct mr_port *port,
  *
  * @return 0, or
  *   -EINVAL  size is 0, n_ports or n_max is out of range, a port is listed
- *            twice, or the ports have different drivers or, with rules in
- *            software, different regions
+ *            twice, or the ports have different drivers
  *   -EBUSY   a port already has a set
  *   -ENOTSUP as mr_port_offload_caps(), for any of the ports; or n_hops is
  *            not 0 and a port has no MR_RULE_FLOW
@@ -222,8 +221,7 @@ MR_API void mr_rules_remove(struct mr_rules *rules, const uint32_t *ids,
  * inactive. Does nothing if the rule was removed.
  *
  * Thread: any, also during bursts; sequentially consistent.
- * Cost:   a compare-and-swap; on dpdk:, also a system call; in software, a
- *         lock.
+ * Cost:   a compare-and-swap; on dpdk:, also a system call.
  */
 MR_API void mr_rules_set(struct mr_rules *rules, uint32_t id, uint32_t to,
 			 bool is_active);
