@@ -8,9 +8,9 @@
  * see whether somebody sleeps, and 16.3 ns for pthread_mutex_t in a process
  * with threads.
  *
- * The price is that nobody is woken. A waiter polls for about a microsecond,
- * then yields, then sleeps between looks, up to 1 ms: a stopped holder delays
- * the others, but none of them burns a core.
+ * The drawback is that releasing the lock wakes no waiter. A waiter polls for
+ * about a microsecond, then yields, then sleeps for up to 1 ms between tries: a
+ * stopped holder delays the others, but none of them keeps a core busy.
  */
 #ifndef PAGES_LOCK_H
 #define PAGES_LOCK_H

@@ -7,26 +7,24 @@
  *                       2: -> group                                  4 pages
  *                       3: -> group -> group -> ...                  8: whole
  *
- * To free a page is to set its bit. Nothing is merged: what lies beside each
- * other is a larger block by that alone, and a bit that is set already is a
- * page that was freed twice. A buddy allocator with a list per order would walk
- * up to four lists to free one page; here a group moves between two, and not
- * even that when it is the head of its list: pages are taken from heads only,
- * and a head may stay where it is until somebody comes in front of it, or asks
- * it for a block that it has no more. So a page out and in again moves nothing.
+ * Freeing a page sets its bit. Nothing is merged: adjacent free pages are a
+ * larger block anyway, and a bit that is already set is a double free. A buddy
+ * allocator with a list per order would visit up to four lists to free a page.
+ * Here a group moves from one list to another at most. The head of a list stays
+ * even if its largest block has become too small for the list, until another
+ * group is put in front of it or a block is wanted that it no longer has. Pages
+ * are taken only from heads, so taking a page and returning it moves no group.
  *
- * Pages come from the lowest segment that has any, so that high ones drain and
- * can be given back, and in it from the group whose largest free block is the
- * smallest that will do, so that whole groups stay whole.
+ * Pages come from the lowest segment with free pages, so that high segments
+ * drain and can be released. In the segment they come from the group whose
+ * largest free block is the smallest one that suffices, so that free groups
+ * stay whole.
  */
 #include <errno.h>
 
 #include "pages/page_alloc.h"
 
-/*
- * The first pages of the aligned free blocks of 2^order pages, in a word of
- * free pages.
- */
+/* The first pages of the free blocks of 2^order pages in a group's word. */
 static inline uint32_t blocks_of(uint32_t free, uint32_t order)
 {
 	for (uint32_t k = 0; k < order; k++)
@@ -34,7 +32,7 @@ static inline uint32_t blocks_of(uint32_t free, uint32_t order)
 	return free;
 }
 
-/* The same question for all orders at once: the largest that has a block. */
+/* The order of the largest free block in a group's word. */
 static inline uint32_t bucket_of(uint32_t free)
 {
 	const uint32_t of_1 = free & free >> 1 & 0x5555;
@@ -71,8 +69,8 @@ __attribute__((noinline)) static void unlink_group(struct mri_page_alloc *pa,
 }
 
 /*
- * A group that is in no list, to the head of the one it belongs into. Who was
- * the head there may belong into a lower one by now, and makes room.
+ * Put a group that is in no list at the head of its list. The old head is moved
+ * first, if its largest block has become too small for the list.
  */
 __attribute__((noinline)) static void link_group(struct mri_page_alloc *pa,
 						 uint32_t g)
@@ -97,7 +95,7 @@ __attribute__((noinline)) static void link_group(struct mri_page_alloc *pa,
 	segment->buckets |= 1u << bucket;
 }
 
-/* A group is full; nothing is taken but from the head of a list. */
+/* Remove the head of a list, which has no free page left. */
 static inline void unlink_head(struct mri_page_alloc *pa,
 			       struct mri_page_group *head)
 {
@@ -111,7 +109,7 @@ static inline void unlink_head(struct mri_page_alloc *pa,
 	head->bucket = MRI_BUCKET_NONE;
 }
 
-/* Its pages that are free are these now: more than before. */
+/* Set the free pages of a group, n more than before. */
 static inline void add_free(struct mri_page_alloc *pa, uint32_t g,
 			    uint32_t free, uint32_t n)
 {
@@ -132,7 +130,7 @@ static inline void add_free(struct mri_page_alloc *pa, uint32_t g,
 	}
 }
 
-/* Fewer than before; and it is the head of its list, and stays there. */
+/* Set the free pages of the head of a list, n fewer than before. */
 static inline void sub_free(struct mri_page_alloc *pa, uint32_t g,
 			    uint32_t free, uint32_t n)
 {
@@ -148,7 +146,7 @@ static inline void sub_free(struct mri_page_alloc *pa, uint32_t g,
 		unlink_head(pa, group);
 }
 
-/* The lowest segment of a set that has a block, or MRI_SEGMENT_NONE. */
+/* The lowest segment in a set that has a block, or MRI_SEGMENT_NONE. */
 static inline uint32_t lowest_with(const struct mri_page_alloc *pa,
 				   uint32_t segments, uint32_t order)
 {
@@ -191,13 +189,13 @@ static inline uint32_t take(struct mri_page_alloc *pa, uint32_t order,
 		blocks = blocks_of(free, order);
 		if (blocks != 0)
 			break;
-		/* A head whose block is gone. */
+		/* The head no longer has such a block. */
 		unlink_group(pa, g);
 		link_group(pa, g);
 	}
 	left = blocks;
 	if (order == 0 && n >= 1u << pa->group_shift &&
-	    free == block_mask(pa->group_shift)) { /* of a fresh segment */
+	    free == block_mask(pa->group_shift)) { /* a whole group */
 		n_taken = 1u << pa->group_shift;
 		left = free = 0;
 	}
@@ -211,7 +209,7 @@ static inline uint32_t take(struct mri_page_alloc *pa, uint32_t order,
 	return n_taken;
 }
 
-/* Most blocks are pages, and for those much of the above is nothing. */
+/* For single pages, the most frequent case, the compiler drops much of it. */
 uint32_t mri_page_take(struct mri_page_alloc *pa, uint32_t order, uint32_t n,
 		       uint32_t *ret_page, uint32_t *ret_blocks)
 {
@@ -379,7 +377,7 @@ void mri_page_alloc_append(struct mri_page_alloc *pa, uint32_t end_page,
 						 .segment = (uint8_t)s };
 }
 
-/* From the end, so that the lists begin with the lowest addresses. */
+/* From the end, so that the lists begin with the lowest pages. */
 void mri_page_alloc_populate(struct mri_page_alloc *pa, uint32_t n_pages)
 {
 	const uint32_t n_per_group = 1u << pa->group_shift;

@@ -13,9 +13,9 @@
  * to itself, without atomics. All others use shared, which begins far above
  * zero, so that it cannot reach zero while the owner still cuts. Retiring the
  * block moves the owner's part into shared, which is then the number of
- * references; whoever brings it to zero returns the block. This takes at most
- * one atomic for the owner, and for others one per run of frags of a block that
- * return together.
+ * references; the thread that brings it to zero returns the block. This takes
+ * at most one atomic for the owner, and for others one per run of frags of a
+ * block that are freed together.
  *
  * Source: Linux, mm/page_frag_cache.c, whose pagecnt_bias charges all frags of
  * a page up front; there each free is an atomic.

@@ -2,16 +2,16 @@
 /*
  * Blocks: counting of owners.
  *
- *     owner                          everybody else
+ *     owner                          others
  *     start    shared = BIAS
- *     cut      n_issued++ (his own)
- *     free     freed_local++         shared -= k      0 is out of reach
+ *     cut      n_issued++
+ *     free     freed_local++         shared -= k      cannot reach 0
  *     retire   shared -= BIAS - (n_issued - freed_local)
- *              0: it is his          shared -= k      0: it is his
+ *              0: returns the block  shared -= k      0: returns the block
  *
- * A count below zero means that more was freed than cut. That is counted, and
- * whoever crosses zero still gets the block, once: nothing else breaks, and the
- * next start resets shared.
+ * A count below zero means that more frags were freed than cut. This is counted
+ * (free_over). Only the thread that crosses zero returns the block, so nothing
+ * else breaks, and the next start resets shared.
  *
  * Order: the release on shared by each returning reference pairs with the
  * acquire by the last one, so all accesses to a frag happen before the block is
@@ -21,7 +21,7 @@
 #include "pool/cache.h"
 #include "pool/debug/safety.h"
 
-/* More owners are refused; nobody has as many. */
+/* More owners are refused; no program needs as many. */
 enum { MAX_SHARED = MRI_BLOCK_BIAS + MRI_BLOCK_BIAS / 2 };
 
 enum { OVER = offsetof(struct mri_pool_counters, free_over) };

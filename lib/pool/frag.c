@@ -180,8 +180,8 @@ refill(struct mr_frag_cache *frags, uint32_t n_bytes, const void *site)
 }
 
 /*
- * Where n_bytes could begin. What fits into a page crosses no edge of one, so
- * that any device can send it.
+ * Where n_bytes could begin. A frag of at most a page does not cross the edge
+ * of a page, so that any device can send it.
  */
 static inline uint32_t place_of(const struct mr_frag_cache *frags,
 				uint32_t offset, uint32_t n_bytes,

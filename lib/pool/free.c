@@ -128,7 +128,7 @@ static void put_one(struct giver *g, uint64_t addr)
 	}
 }
 
-/* Frags of the block that the last one was of: how many follow it. */
+/* Put the leading frags that are of the run's block; returns how many. */
 static inline uint32_t put_run(struct mri_block_run *run, const char *addrs,
 			       uint32_t n, size_t stride)
 {
@@ -168,8 +168,8 @@ static inline void put_all(struct giver *g, const char *addrs, uint32_t n,
 }
 
 /*
- * A burst of pages of one other pool, which need no more than one place in an
- * open magazine each. False: it is not, and nothing was done.
+ * Free a burst of pages of one other pool, if all of them only need a place in
+ * an open magazine. False: this is not so, and nothing was done.
  */
 static bool put_all_other(struct mr_cache *cache, const char *addrs, uint32_t n,
 			  size_t stride)

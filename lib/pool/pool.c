@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The page pool: made, destroyed, committed, counted. */
+/* Creates and destroys page pools, and commits their pages to ports. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -109,8 +109,8 @@ static void free_tables(struct mr_pool *pool)
 }
 
 /*
- * Each cache holds two and may have others open; the slack is for those that
- * are passed on before they are full, and for other pools.
+ * Each cache holds two magazines and may open others. The slack is for caches
+ * of other pools, and for magazines that are passed on before they are full.
  */
 static uint32_t count_magazines(uint32_t n_pages, uint32_t magazine_pages,
 				uint32_t max_caches)
@@ -146,14 +146,14 @@ static int alloc_tables(struct mr_pool *pool, const struct mr_pool_config *c)
 	return 0;
 }
 
-/* A region for one pool: as large as it is, so that it costs what it needs. */
+/* Create a region for this pool alone. */
 static int make_region(struct mr_pool *pool, struct mr_reason *reterr_reason)
 {
 	const uint64_t max_bytes = (uint64_t)pool->n_pages << pool->page_shift;
 	struct mr_region_config config = { .size = sizeof(config),
 					   .name = pool->name };
 
-	/* As much as a region has by default, or twice what it must have. */
+	/* If it needs more than half of the default size: twice its need. */
 	if (max_bytes > UINT64_C(32) << 30)
 		config.max_bytes = 2 * max_bytes;
 
@@ -161,7 +161,7 @@ static int make_region(struct mr_pool *pool, struct mr_reason *reterr_reason)
 				reterr_reason);
 }
 
-/* From here on frames that other caches free find the pool. */
+/* From here on, caches of other pools find this one by its addresses. */
 static int join_region(struct mr_pool *pool, uint64_t n_bytes,
 		       struct mr_reason *reterr_reason)
 {
@@ -174,7 +174,7 @@ static int join_region(struct mr_pool *pool, uint64_t n_bytes,
 		       MRI_MAX_TENANTS);
 }
 
-/* Its pages are there: check them, and let others find it. */
+/* Set the safety level and join the region, once there are pages. */
 static int begin(struct mr_pool *pool, enum mr_safety safety,
 		 struct mr_reason *reterr_reason)
 {
@@ -278,7 +278,7 @@ free_pool:
 	return err;
 }
 
-/* Where the pages are of a pool that is not destroyed; and what would help. */
+/* Refuse to destroy a pool: say where its pages are, and what would help. */
 static int refuse(const struct mr_pool *pool, const struct mr_pool_stats *s,
 		  const struct mri_pool_places *p,
 		  struct mr_reason *reterr_reason)
@@ -327,7 +327,7 @@ int mr_pool_destroy(struct mr_pool *pool, struct mr_reason *reterr_reason)
 		mr_log(pool->ctx, MR_LOG_ERROR,
 		       "%llu more pages of %s were freed than allocated",
 		       (unsigned long long)stats.free_over, pool->name);
-	/* What the last thread to give a page back did before is done. */
+	/* Pairs with the release by the last thread that freed a page. */
 	(void)__atomic_load_n(&pool->counters.n_direct_free, __ATOMIC_ACQUIRE);
 	(void)__atomic_load_n(&pool->counters.n_block_free, __ATOMIC_ACQUIRE);
 	if (pool->owns_region &&
@@ -336,7 +336,7 @@ int mr_pool_destroy(struct mr_pool *pool, struct mr_reason *reterr_reason)
 			       "%s created its region, which has another pool; "
 			       "destroy that one first",
 			       pool->name);
-	/* Before its memory goes, nobody may find the pool any more. */
+	/* Leave before the memory goes: no cache may find the pool then. */
 	n_bytes = mri_region_leave(pool->region, pool->place);
 	err = mri_pool_segments_fini(pool, reterr_reason);
 	if (err < 0) {
@@ -367,7 +367,7 @@ struct mr_region *mr_pool_region(const struct mr_pool *pool)
 	return pool->region;
 }
 
-/* The loop converges, because magazines have only four sizes. */
+/* The loop converges because magazines have only four sizes. */
 uint64_t mri_pool_with_caches(uint64_t n_others, uint32_t n_caches,
 			      const struct mr_pool_config *asked)
 {
@@ -385,7 +385,7 @@ uint64_t mri_pool_with_caches(uint64_t n_others, uint32_t n_caches,
 	return n;
 }
 
-/* Pages that are enough for n_wanted, which include n_caches in all. */
+/* How many pages suffice for n_wanted, which include n_caches caches. */
 static uint64_t enough_pages(const struct mr_pool *pool, uint64_t n_wanted,
 			     uint32_t n_caches)
 {
@@ -402,7 +402,7 @@ static uint64_t enough_pages(const struct mr_pool *pool, uint64_t n_wanted,
 		n_caches, &asked);
 }
 
-/* Log growth, and what it means for the ports that are open. */
+/* Log growth and its effect on open ports. */
 static void report_growth(const struct mr_pool *pool, uint32_t n_before,
 			  const char *who)
 {
@@ -426,9 +426,9 @@ static void report_growth(const struct mr_pool *pool, uint32_t n_before,
 }
 
 /*
- * Make sure that the pool has n_needed pages. An elastic pool grows to
- * n_wanted, without the pool's lock, because this takes long and calls the log
- * hook. -ENOMEM.
+ * Ensure that the pool has n_needed pages. An elastic pool grows to n_wanted.
+ * The pool's lock is released meanwhile, because growing is slow and calls the
+ * log hook. -ENOMEM.
  */
 static int ensure_pages(struct mr_pool *pool, const char *who,
 			uint64_t n_needed, uint64_t n_wanted,
@@ -471,7 +471,7 @@ int mri_pool_check_room(struct mr_pool *pool, const char *who, uint64_t n_pages,
 		       why.text[0] != '\0' ? ": " : "", why.text);
 }
 
-/* As mri_pool_commit(), under both locks. */
+/* As mri_pool_commit(), with both locks held. */
 static int commit(struct mr_pool *pool, const char *who, uint64_t n_pages,
 		  uint32_t n_workers, struct mr_reason *reterr_reason)
 {
@@ -505,7 +505,7 @@ int mri_pool_commit(struct mr_pool *pool, const char *who, uint64_t n_pages,
 {
 	int err;
 
-	/* Not while segments go that it would count on. */
+	/* Keeps segments from being removed meanwhile. */
 	pthread_mutex_lock(&pool->grow_lock);
 	pthread_mutex_lock(&pool->lock);
 	err = commit(pool, who, n_pages, n_workers, reterr_reason);

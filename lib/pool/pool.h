@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside of the page pool.
+ * Internals of the page pool.
  *
- * Pages are numbered from 0. Side metadata is dense and never in the page:
+ * Pages are numbered from 0. All metadata is in dense tables outside the pages:
  *
- *   owners[]  one byte per page: how many owners it has besides the first,
- *             so 0 for nearly all, and then never written: the lines stay
- *             shared between all cores.
+ *   owners[]  one byte per page: the number of owners besides the first. It is
+ *             0 for nearly all pages and then never written, so its cache
+ *             lines stay shared between all cores.
  */
 #ifndef POOL_POOL_H
 #define POOL_POOL_H
@@ -31,139 +31,139 @@
 enum { MRI_POOL_PAGE_BYTES = 4096 }; /* by default */
 
 /*
- * In owners[]: owners are counted for a block that the page is part of; and the
- * most owners besides the first. UINT8_MAX is neither: mri_owner_put() passes
- * through it.
+ * Values in owners[]. MRI_OWNER_BLOCK: the page is part of a block, which has
+ * the count of owners. MRI_OWNER_MAX: the most owners besides the first.
+ * UINT8_MAX is reserved: mri_owner_put() stores it for a moment.
  */
 enum { MRI_OWNER_BLOCK = UINT8_MAX - 1, MRI_OWNER_MAX = UINT8_MAX - 2 };
 
-/* Counters that each cache has for itself; a pool keeps those of dead ones. */
+/* Counters of one cache. A pool keeps the sums of destroyed caches. */
 struct mri_pool_counters {
-	uint64_t n_alloc; /* pages that left a cache for the application */
-	uint64_t n_free;  /* pages that came back to a cache from it */
-	uint64_t n_direct_alloc, n_direct_free; /* the same, with no cache */
+	uint64_t n_alloc; /* pages that the application took from a cache */
+	uint64_t n_free;  /* pages that it freed to a cache */
+	uint64_t n_direct_alloc, n_direct_free; /* the same without a cache */
 	uint64_t n_to_depot, n_from_depot;      /* pages */
 	uint64_t alloc_refill, alloc_slow, alloc_empty;
 	uint64_t recycle_cache_full, recycle_ring, recycle_ring_full;
 	uint64_t recycle_released_refcnt, free_invalid, depot_cas_failed;
-	/* Pages of blocks that were taken to be cut, and came back. */
+	/* Pages of blocks that were allocated for cutting, and freed. */
 	uint64_t n_block_alloc, n_block_free;
 	uint64_t alloc_slow_high_order, free_over, alloc_waive;
 	uint64_t free_double, poison_broken;
 };
 
 /*
- * A magazine that a cache fills with pages of another pool. At least one is in
- * it. lib/pool/outbox.c
+ * A magazine that a cache fills with pages of another pool. It has at least
+ * one page. lib/pool/outbox.c
  */
 struct mri_open_magazine {
-	struct mr_pool *pool; /* of the pages; NULL: none is open here */
+	struct mr_pool *pool; /* of the pages; NULL: this entry is unused */
 	struct mri_magazine *magazine;
-	uint32_t n_seen; /* pages in it when it was last looked at */
+	uint32_t n_seen; /* pages in it at the last check */
 };
 
 struct mr_cache {
 	/*
-	 * Hot: one line. Pages that left are counted in pair.top, those that
-	 * came back are not: see mri_cache_sums(). An alloc of fast_bytes, and
-	 * a free of pages below own_pages without attention flags, need
-	 * nothing beyond this line but owners[].
+	 * Hot, one cache line. pair.top counts the pages that left; frees are
+	 * not counted: see mri_cache_sums(). An allocation of fast_bytes, and a
+	 * free of pages below own_pages while no attention flag is set, access
+	 * only this line and owners[].
 	 */
 	struct mri_pair pair;
 	uint8_t *owners;
 	uint64_t addr;       /* of page 0 */
-	uint64_t fast_bytes; /* page_bytes; UINT64_MAX: no alloc is simple */
-	uint32_t own_pages;  /* those of the pool, 0 if it is checked; whoever
-			      * grows or shrinks it writes this; atomic */
+	uint64_t fast_bytes; /* page_bytes; UINT64_MAX: no fast path */
+	uint32_t own_pages;  /* pages of the pool, 0 if it is checked; written
+			      * when the pool grows or shrinks; atomic */
 	uint8_t page_shift;
-	uint8_t attention; /* MR_ATTENTION_*: what frees have to look at */
+	uint8_t attention; /* MR_ATTENTION_*: what frees must check */
 	uint16_t magazine_pages;
 	struct mr_pool *pool;
 	/* Warm. */
 	struct mri_pool_counters counters; /* without n_alloc and n_free */
-	uint64_t n_fetched; /* pages that it got from the pool, less those that
-			     * it gave back to it; modulo 2^64 */
+	uint64_t n_fetched; /* pages fetched from the pool minus pages
+			     * returned to it; modulo 2^64 */
 	struct mr_cache *next; /* in pool->caches, under its lock */
 	struct mri_block_run run;
-	struct mr_frag_cache *frags; /* those of this cache; pool's lock */
+	struct mr_frag_cache *frags; /* a list; under the pool's lock */
 	uint32_t n_open;             /* pages in open magazines; atomic */
-	uint32_t n_puts;             /* calls that found some open */
-	uint32_t is_asked; /* by mr_pool_trim() to give back; atomic */
+	uint32_t n_puts;             /* calls with open magazines */
+	uint32_t is_asked; /* mr_pool_trim() wants its pages; atomic */
 	struct mri_open_magazine open[MR_OPEN_MAGAZINES];
-	/* As mr_cache_stats() or mr_pool_trim() last saw it; both atomic. */
+	/* The last look of mr_cache_stats() or mr_pool_trim(); atomic. */
 	uint64_t seen_activity, seen_ns;
-	/* Of a checked pool: see safety.h. */
+	/* For checked pools, see safety.h. */
 	uint64_t user;    /* thread that uses it; 0: none so far */
-	const void *site; /* who made the call that is under way */
+	const void *site; /* caller of the function that is running */
 	bool is_user_told;
 };
 
 _Static_assert(offsetof(struct mr_cache, counters) == MRI_CACHE_LINE,
 	       "what every call reads is one line");
 
-/* What mr_pool_trim() remembers from call to call. lib/pool/trim.c */
+/* State of mr_pool_trim() between calls. lib/pool/trim.c */
 struct mri_trim {
-	uint32_t n_first; /* pages that the pool was made with */
-	uint64_t n_high;  /* most that were in use; decays */
-	/* Since when all pages are in the page allocator; UINT64_MAX: not. */
+	uint32_t n_first; /* pages when the pool was created */
+	uint64_t n_high;  /* peak of pages in use; decays */
+	/* When all pages of a segment were first seen free; UINT64_MAX: they
+	 * are not all free. */
 	uint64_t free_since_ns[MRI_PAGE_SEGMENTS];
 };
 
 struct mr_pool {
 	bool uses_owners; /* atomic; see mri_pool_use_owners() */
-	/* Read only once it is made. */
+	/* Constant after creation. */
 	uint32_t vector_bytes; /* of this CPU: 16, 32 or 64; see cache.c */
 	struct mr_ctx *ctx;
 	struct mr_region *region;
 	bool owns_region;
 	uint64_t addr;
 	/*
-	 * Of its tables, and of bounds: the pages that it may have. Those that
-	 * it has are mri_pool_population().
+	 * The most pages that the pool may have: the size of its tables. It has
+	 * mri_pool_population() pages now.
 	 */
 	uint32_t n_pages;
 	uint32_t page_bytes, page_shift;
 	uint32_t headroom_bytes, tailroom_bytes;
 	uint32_t max_caches;
-	uint32_t asked_caches; /* of the configuration; 0: by the CPUs */
+	uint32_t asked_caches; /* as configured; 0: one per CPU */
 	bool has_default_magazines;
-	bool is_elastic; /* its size is an estimate: grows for ports, caches */
-	uint32_t segment_pages;    /* to grow by */
+	bool is_elastic; /* grows when ports or caches need more pages */
+	uint32_t segment_pages;    /* growth step */
 	uint32_t numa_node_plus_1; /* preferred; 0: none */
 	uint64_t granule_bytes;    /* of its segments */
-	bool is_reserved;          /* a range of addresses in the region */
+	bool is_reserved;          /* its address range in the region is */
 	uint8_t *owners;
-	int place;                 /* among its region's tenants */
+	int place;                 /* index among the region's tenants */
 	struct mri_safety *safety; /* NULL: MR_SAFETY_COUNTS */
 	char name[32];
 
 	struct mri_depot depot; /* of page numbers */
 	struct mri_blocks blocks;
 	/*
-	 * Some cache found no page: what is open should come back. Written
-	 * when that begins and ends, so the line stays shared.
+	 * A cache found no page, so open magazines should be returned. Written
+	 * only when this begins and ends, so the line stays shared.
 	 */
 	_Alignas(MRI_CACHE_LINE) uint32_t is_starving; /* atomic */
 
 	_Alignas(MRI_CACHE_LINE) struct mri_page_alloc page_alloc;
 
 	struct mri_trim trim;
-	/* Held while segments come and go; see page_segment.c. */
+	/* Held while segments are added and removed; see page_segment.c. */
 	pthread_mutex_t grow_lock;
-	uint64_t grow_again_ns; /* not before, if the pool is empty again */
+	uint64_t grow_again_ns; /* an empty pool does not grow before this */
 
-	/* What ports and caches may hold; and the caches themselves. */
+	/* What ports and caches may hold, and a list of the caches. */
 	_Alignas(MRI_CACHE_LINE) pthread_mutex_t lock;
 	uint64_t n_committed;
 	uint32_t n_ports;
 	uint32_t n_caches;
 	struct mr_cache *caches;
-	/* Of dead caches and of the calls without one; the latter are atomic.
-	 */
+	/* Of destroyed caches, and of calls without a cache (atomic). */
 	struct mri_pool_counters counters;
 };
 
-/* The inline calls of millrace/pool.h read these members. */
+/* The inline functions of millrace/pool.h read these members. */
 _Static_assert(offsetof(struct mr_cache, pair.top) ==
 			       offsetof(struct mr_cache_head, top) &&
 		       offsetof(struct mr_cache, pair.loaded) ==
@@ -189,64 +189,65 @@ _Static_assert(offsetof(struct mr_cache, pair.top) ==
 			       4 * sizeof(uint32_t),
 	       "struct mr_cache_head is the head of struct mr_cache");
 
-/* Add to a counter that any thread may write: those of a pool. */
+/* Add to a counter of a pool, which any thread may write. */
 static inline void mri_counter_add_shared(uint64_t *counter, uint64_t n)
 {
 	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
 }
 
 /*
- * Add the counters of a cache to sums. A free counts nothing: the pages that
- * came back are those that left, plus those in the cache, less those fetched.
- * Returns the pages in the cache. lib/pool/stats.c
+ * Add the counters of a cache to sums. Frees are computed, not counted: pages
+ * that left, plus pages in the cache, minus pages fetched. Returns the number
+ * of pages in the cache. lib/pool/stats.c
  */
 uint32_t mri_cache_sums(const struct mr_cache *cache,
 			struct mri_pool_counters *sums);
 
-/* Segments, with n_pages of the first. lib/pool/page_segment.c */
+/* Create the first segment with n_pages. lib/pool/page_segment.c */
 int mri_pool_segments_init(struct mr_pool *pool, uint32_t n_pages,
 			   struct mr_reason *reterr_reason);
 /*
- * Grow a pool to n_pages, more than it has, beyond max_pages of the allocator
- * if necessary. -ENOSPC, -ENOMEM. Under grow_lock.
+ * Grow a pool to n_pages, if necessary beyond the page allocator's max_pages.
+ * n_pages must exceed the population. -ENOSPC, -ENOMEM. Call with grow_lock
+ * held.
  */
 int mri_pool_grow_to(struct mr_pool *pool, uint64_t n_pages,
 		     struct mr_reason *reterr_reason);
 /* How many magazines n_pages may need. lib/pool/pool.c */
 uint32_t mri_pool_n_magazines(const struct mr_pool *pool, uint32_t n_pages);
-/* On failure nothing was changed. */
+/* Remove all segments. On failure nothing has changed. */
 int mri_pool_segments_fini(struct mr_pool *pool,
 			   struct mr_reason *reterr_reason);
 
 /*
- * One more segment for a pool whose page allocator has no block of that order,
- * if it may grow. True: there is one, or more room than before. Cold: mmap()
- * and page faults.
+ * Add a segment, if the pool may grow and its page allocator has no block of
+ * that order. Returns whether there is such a block or more room than before.
+ * Slow: mmap() and page faults.
  */
 bool mri_pool_grow_if_empty(struct mr_pool *pool, uint32_t order);
 
-/* Whether a page that is in a magazine is on a NUMA node that is not wanted. */
+/* Whether a page in a magazine is on another NUMA node than requested. */
 bool mri_pool_is_far(const struct mr_pool *pool, uint32_t page);
 
-/* Pages that there are. */
+/* The number of pages that the pool has now. */
 static inline uint32_t mri_pool_population(const struct mr_pool *pool)
 {
 	return mri_page_alloc_n_pages(&pool->page_alloc);
 }
 
-/* Whether a returning page needs only a place in a magazine. */
+/* Whether freeing a page takes only a place in a magazine. */
 static inline bool mri_pool_is_simple(const struct mr_pool *pool)
 {
 	return pool->safety == NULL;
 }
 
 /*
- * Tell a cache. Under the pool's lock and grow_lock. A pool that checks each
- * page has no own pages in this sense, so that single frees need no other test.
+ * Update own_pages of a cache. Call with the pool's lock and grow_lock held. It
+ * is 0 in a checked pool, so that single frees need no further test.
  */
 static inline void mri_cache_set_own_pages(struct mr_cache *cache)
 {
-	/* Not by its attention flags: its owner may be changing them. */
+	/* Its attention flags may be changing, so ask the pool. */
 	const bool is_checked = !mri_pool_is_simple(cache->pool);
 
 	__atomic_store_n(&cache->own_pages,
@@ -255,32 +256,32 @@ static inline void mri_cache_set_own_pages(struct mr_cache *cache)
 }
 
 /*
- * How long a cache has been idle, as far as callers of this function saw. Each
- * call stores what it saw in the cache; the owner does nothing for this.
+ * How long a cache has been idle, according to the calls of this function: each
+ * stores in the cache what it saw. This costs the owner nothing.
  * lib/pool/stats.c
  */
 uint64_t mri_cache_idle_ns(struct mr_cache *cache, uint64_t now_ns);
 /* A number that changes whenever a cache does something. */
 uint64_t mri_cache_activity(const struct mr_cache *cache);
 
-/* Pages that caches have in open magazines. lib/pool/stats.c */
+/* The pool's pages in open magazines of caches. lib/pool/stats.c */
 uint64_t mri_pool_n_held(const struct mr_pool *pool);
 
 /*
  * How many pages a pool of this configuration needs for n_caches caches and
- * n_others other pages. A larger pool has larger caches by default.
+ * n_others other pages. By default, a larger pool has larger caches.
  * lib/pool/pool.c
  */
 uint64_t mri_pool_with_caches(uint64_t n_others, uint32_t n_caches,
 			      const struct mr_pool_config *asked);
 
-/* Pages that a magazine has room for. */
+/* The capacity of a magazine. */
 static inline uint32_t mri_magazine_pages(const struct mr_pool *pool)
 {
 	return pool->depot.magazine_pages;
 }
 
-/* Its pages to the page allocator; and the magazine to the empty ones. */
+/* Return the pages of a magazine to the page allocator. */
 static inline void mri_magazine_empty(struct mr_pool *pool,
 				      struct mri_magazine *magazine)
 {
@@ -289,6 +290,7 @@ static inline void mri_magazine_empty(struct mr_pool *pool,
 	mri_magazine_set_n(magazine, 0);
 }
 
+/* The same, and put it on the stack of empty magazines. */
 static inline void mri_magazine_drop(struct mr_pool *pool,
 				     struct mri_magazine *magazine,
 				     uint64_t *n_failed)
@@ -297,20 +299,20 @@ static inline void mri_magazine_drop(struct mr_pool *pool,
 	mri_depot_put(&pool->depot.empty, magazine, n_failed);
 }
 
-/* Pages by places that mr_pool_stats() does not tell apart. */
+/* Numbers of pages that mr_pool_stats() does not report separately. */
 struct mri_pool_places {
-	uint64_t n_in_blocks; /* of those in flight: blocks that were cut */
+	uint64_t n_in_blocks; /* in flight, in blocks that were cut */
 	uint64_t n_page_alloc, n_quarantine;
 };
 
 /*
- * As mr_pool_stats(), and the places of the same look: pages that leave an open
- * magazine between two looks would be in neither. lib/pool/stats.c
+ * mr_pool_stats() and the numbers above, read together: a page that left an
+ * open magazine between two reads would be in neither. lib/pool/stats.c
  */
 int mri_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats,
 		   struct mri_pool_places *ret_places);
 
-/* Pages that a cache may hold: in two magazines, and in n_open open ones. */
+/* The most pages of a cache: in two magazines, and in n_open open ones. */
 static inline uint32_t mri_cache_bound(const struct mr_pool *pool,
 				       uint32_t n_open)
 {
@@ -318,26 +320,26 @@ static inline uint32_t mri_cache_bound(const struct mr_pool *pool,
 	       n_open * mri_magazine_pages(pool);
 }
 
-/* Those of its own pool alone. */
+/* The most pages of its own pool that a cache holds. */
 static inline uint32_t mri_cache_max_pages(const struct mr_pool *pool)
 {
 	return mri_cache_bound(pool, 0);
 }
 
 /*
- * Check that n_pages can be held in addition to what was committed, so that a
- * later user does not starve an open port. An elastic pool grows. -ENOMEM.
- * Under grow_lock, so that no segment that is counted on is removed, and the
- * pool's lock, which is released while the pool grows; the caller adds to
+ * Check that the pool has n_pages beyond what it has committed, so that a new
+ * user does not starve an open port. An elastic pool grows. -ENOMEM. Call with
+ * grow_lock held, so that no segment is removed meanwhile, and with the pool's
+ * lock held, which is released while the pool grows. The caller adds to
  * n_committed. lib/pool/pool.c
  */
 int mri_pool_check_room(struct mr_pool *pool, const char *who, uint64_t n_pages,
 			struct mr_reason *reterr_reason);
 
 /*
- * Commit n pages to a port, so that rings, caches and a burst per worker always
- * fit. n_workers have a cache or will have one. An elastic pool grows. -ENOMEM,
- * with the number needed.
+ * Commit n_pages to a port, so that rings, caches and a burst per worker always
+ * fit. n_workers is the number of workers that have or will have a cache. An
+ * elastic pool grows. -ENOMEM; the reason has the number needed.
  */
 int mri_pool_commit(struct mr_pool *pool, const char *who, uint64_t n_pages,
 		    uint32_t n_workers, struct mr_reason *reterr_reason);
@@ -355,29 +357,29 @@ static inline uint32_t mri_page_of(const struct mr_pool *pool, uint64_t addr)
 }
 
 /*
- * Call before a value other than 0 is written to owners[]. The flag stays set.
- * Until then, caches free without reading owners[], which saves a third of the
- * cost.
+ * Call before writing a value other than 0 to owners[]. Sets a flag that is
+ * never cleared. While it is clear, caches free without reading owners[], which
+ * saves a third of the cost.
  *
  * A thread that frees a shared page, or a page of a block, got it, directly or
  * through others, from the thread that called this function, so it sees the
- * flag. While the flag is false, no other owner has written to the page, so
- * nothing has to be acquired. Relaxed is enough.
+ * flag. While the flag is clear, no other owner has written to the page, so
+ * there is nothing to acquire. Relaxed is enough.
  */
 static inline void mri_pool_use_owners(struct mr_pool *pool)
 {
-	/* Looking first keeps the line shared. */
+	/* Reading first keeps the line shared. */
 	if (!__atomic_load_n(&pool->uses_owners, __ATOMIC_RELAXED))
 		__atomic_store_n(&pool->uses_owners, true, __ATOMIC_RELAXED);
 }
 
-/* Whether a page of the pool may have had a second owner. */
+/* Whether any page of the pool may have had a second owner. */
 static inline bool mri_pool_uses_owners(const struct mr_pool *pool)
 {
 	return __atomic_load_n(&pool->uses_owners, __ATOMIC_RELAXED);
 }
 
-/* Whether a block counts the owners of addr. The caller owns some of it. */
+/* Whether a block counts the owners of addr. The caller owns part of it. */
 static inline bool mri_is_block(const struct mr_pool *pool, uint64_t addr)
 {
 	return __atomic_load_n(&pool->owners[mri_page_of(pool, addr)],
@@ -393,7 +395,7 @@ static inline struct mri_block *mri_block_at(const struct mri_blocks *blocks,
 			      (page >> blocks->max_order)];
 }
 
-/* The block that has an address for which mri_is_block() holds. */
+/* The block that contains addr, for which mri_is_block() is true. */
 static inline struct mri_block *mri_block_of(const struct mr_pool *pool,
 					     uint64_t addr)
 {
@@ -408,13 +410,13 @@ static inline uint64_t mri_page_addr(const struct mr_pool *pool, uint32_t page)
 	return pool->addr + ((uint64_t)page << pool->page_shift);
 }
 
-/* Give one owner's reference on a page back. True: it was the last one. */
+/* Drop one owner's reference to a page. True: it was the last one. */
 static inline bool mri_owner_put(uint8_t *owners)
 {
 	/*
-	 * 0 is "no owner but the caller". Two owners who both read 1 here both
-	 * subtract; the second finds 0, leaves UINT8_MAX for a moment and is
-	 * the last one.
+	 * 0: only the caller owns the page. If two owners both read 1 here,
+	 * both subtract. The second one finds 0, stores UINT8_MAX for a moment
+	 * and is the last owner.
 	 */
 	if (__atomic_load_n(owners, __ATOMIC_ACQUIRE) == 0)
 		return true;
@@ -424,13 +426,13 @@ static inline bool mri_owner_put(uint8_t *owners)
 	return true;
 }
 
-/* The same of the page that has addr, which is then the caller's to recycle. */
+/* The same for the page of addr. If true, the caller must recycle it. */
 static inline bool mri_page_put(struct mr_pool *pool, uint64_t addr)
 {
 	return mri_owner_put(&pool->owners[mri_page_of(pool, addr)]);
 }
 
-/* The pool of the region that has addr, or NULL. No lock. */
+/* The pool in the region that contains addr, or NULL. Takes no lock. */
 static inline struct mr_pool *mri_pool_of(const struct mr_region *region,
 					  uint64_t addr)
 {
@@ -438,19 +440,19 @@ static inline struct mr_pool *mri_pool_of(const struct mr_region *region,
 }
 
 /*
- * Return a few idle pages to the page allocator: a magazine of the depot, one
- * that is on its way to a cache, blocks, or pages in quarantine. False: there
- * are none, and only growing helps. lib/pool/direct.c
+ * Return a few idle pages to the page allocator: a magazine from the depot or
+ * on its way to a cache, blocks, or pages in quarantine. False: there are none,
+ * and only growing helps. lib/pool/direct.c
  */
 bool mri_pool_reclaim(struct mr_pool *pool, uint32_t order);
 
 /*
  * Move the depot's pages to the page allocator, which allocates the lowest
- * first: those that most ports have registered.
+ * pages first: most ports have registered those.
  */
 void mri_pool_empty_depot(struct mr_pool *pool);
 
-/* Pages that came back with no cache of the pool involved. */
+/* Return pages that were freed without a cache of the pool. */
 void mri_pool_put_pages(struct mr_pool *pool, const uint32_t *pages,
 			uint32_t n);
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Statistics of a pool: one-sided counters, summed when somebody asks.
+ * Statistics of a pool: counters of each cache, summed on request.
  *
- * Each cache counts what it does and nobody else writes its counters, so the
- * data path shares no line. Pages in flight are the distance of two sums, the
- * pages that left and the pages that came back.
+ * Only a cache writes its counters, so the data path shares no cache line.
+ * Pages in flight are the difference of two sums, pages allocated and freed.
  */
 #include <string.h>
 

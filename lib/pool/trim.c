@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mr_pool_trim(): what nobody needs goes back, and what is kept is put in
- * order.
+ * mr_pool_trim(): returns idle pages, and sorts those that it keeps.
  *
  *     depot --half--> one bit per page --> sorted, each page once
  *                                         | high addresses: idle
  *                                         v
  *     depot <-- magazines, sorted      page allocator --> segments --> system
  *
- * To the depot it is one more cache. How many pages are idle follows from the
- * most that were in use, which decays by an eighth per call: pages that even
- * then were left in the depot. They go in order of address, so that the last
- * segments become free first, since these are the ones that can go.
+ * The depot sees one more cache. Idle pages are those that were in the depot
+ * even when the most pages were in use; that peak decays by an eighth per call.
+ * Pages with high addresses go first, so that the last segments become free:
+ * only those can be released.
  *
- * Pages of idle caches are their owners' to give: they are asked, and do so at
- * their next flush. Pages in quarantine go when they were there for as long.
+ * Only the owner of an idle cache can return its pages. It is asked to, and
+ * does so at its next flush. Pages in quarantine are returned after the same
+ * time.
  */
 #include <errno.h>
 #include <stdio.h>

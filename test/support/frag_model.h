@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frag caches against a model, for the fuzzer and for a test with fixed seeds.
+ * Compares frag caches with a model, for the fuzzer and for a test with fixed
+ * seeds.
  *
- * The model knows each live frag, where the next one must begin, and which
- * frags each block has. An operation takes two bytes: the kind, and its
- * argument. The user defines MODEL_CHECK(promise), which must not return if it
- * is broken.
+ * The model records the frags in use, their blocks, and where the next frag
+ * must begin. Each step is chosen by two bytes: the operation and its argument.
+ * The user defines MODEL_CHECK(condition), which must not return if the
+ * condition is false.
  */
 #ifndef SUPPORT_FRAG_MODEL_H
 #define SUPPORT_FRAG_MODEL_H
@@ -23,9 +24,9 @@
 
 enum {
 	MODEL_MAX_LIVE = 300,
-	MODEL_N = 2,
+	MODEL_N = 2, /* caches, each with a frag cache */
 	MODEL_PAGES = 64
-}; /* caches, and frag caches */
+};
 
 struct model_frag {
 	uint64_t addr;
@@ -38,9 +39,9 @@ struct model_frag {
 /* The state of one frag cache. */
 struct model_cut {
 	struct mr_frag_cache *frags;
-	uint64_t begin, end;  /* the used part of it */
+	uint64_t begin, end;  /* the used part of its block */
 	uint32_t block_bytes; /* 0: none */
-	uint64_t last;        /* address of the last frag; MR_ADDR_NONE */
+	uint64_t last;        /* address of the last frag, or MR_ADDR_NONE */
 	bool was_shared;
 	bool is_prepared;
 	struct mr_frag frag;
@@ -50,13 +51,13 @@ struct model {
 	struct mr_pool *pool;
 	uint32_t page_bytes;
 	struct mr_cache *caches[MODEL_N];
-	/* Another pool of the region, and a cache of it. */
+	/* Another pool in the region, and its cache. */
 	struct mr_pool *beside;
 	struct mr_cache *foreign;
 	struct model_cut cuts[MODEL_N];
 	uint32_t n_live;
 	struct model_frag live[MODEL_MAX_LIVE];
-	uint32_t n_hoarded; /* pages withheld from frag caches */
+	uint32_t n_hoarded; /* pages kept from the frag caches */
 	uint64_t hoard[MODEL_PAGES];
 };
 
@@ -79,7 +80,7 @@ static inline void model_open(struct model *m, struct mr_pool *pool)
 	}
 }
 
-/* How many references of the addresses from begin on are out. */
+/* The number of references to frags in the n_bytes from begin. */
 static inline uint32_t model_n_out(const struct model *m, uint64_t begin,
 				   uint32_t n_bytes)
 {
@@ -91,7 +92,7 @@ static inline uint32_t model_n_out(const struct model *m, uint64_t begin,
 	return n;
 }
 
-/* A page is in flight exactly as long as a frag of its block is. */
+/* A page must be in flight exactly while a frag of its block is in use. */
 static inline void model_check_pool(const struct model *m)
 {
 	struct mr_pool_stats s = { .size = sizeof(s) };
@@ -114,7 +115,7 @@ static inline void model_check_pool(const struct model *m)
 	MODEL_CHECK(s.n_in_flight + s.free_over + s.free_invalid == 0);
 }
 
-/* Where n_bytes cut at end begin. */
+/* Where a frag of n_bytes begins, if the last one ends at `end`. */
 static inline uint64_t model_place(const struct model *m, uint64_t end,
 				   uint32_t n_bytes, uint32_t align_bytes)
 {
@@ -127,8 +128,8 @@ static inline uint64_t model_place(const struct model *m, uint64_t end,
 }
 
 /*
- * A frag cache returned addr for n_bytes: it must be in the same block, or at
- * the start of one without references, and only if it did not fit.
+ * Check where a frag cache placed n_bytes: in the same block if they fit, else
+ * at the start of a block without references.
  */
 static inline void model_see_place(struct model *m, struct model_cut *c,
 				   uint64_t addr, uint32_t n_bytes,
@@ -153,7 +154,7 @@ static inline void model_see_place(struct model *m, struct model_cut *c,
 	MODEL_CHECK(model_n_out(m, addr, c->block_bytes) == 0);
 }
 
-/* addr is now in use: it must not overlap anything. */
+/* Record a frag, which must not overlap another one. */
 static inline void model_hold(struct model *m, struct model_cut *c,
 			      uint64_t addr, uint32_t n_bytes)
 {
@@ -206,7 +207,7 @@ static inline void model_alloc(struct model *m, struct model_cut *c,
 			    c->begin + c->block_bytes);
 }
 
-/* Abort the last cut, or another one. */
+/* Abort a frag, the last one or another one. */
 static inline void model_abort(struct model *m, struct model_cut *c,
 			       bool is_ref_only, uint64_t addr,
 			       uint32_t n_bytes)
@@ -218,7 +219,7 @@ static inline void model_abort(struct model *m, struct model_cut *c,
 		is_ref_only ? mr_frag_cache_abort_ref(c->frags, addr, n_bytes) :
 			      mr_frag_cache_abort(c->frags, addr, n_bytes);
 
-	/* With others of the block out, it cannot know that this is free. */
+	/* It cannot know that this is free while others of the block are not. */
 	MODEL_CHECK(!is_last || frag != NULL || err < 0);
 	MODEL_CHECK(err == (!is_last      ? -EINVAL :
 			    c->was_shared ? -EBUSY :
@@ -272,7 +273,7 @@ static inline void model_commit(struct model *m, struct model_cut *c,
 		expected = -EINVAL;
 	else if (is_noref && (c->last == MR_ADDR_NONE || frag.addr != c->end))
 		expected = -EINVAL;
-	/* Extending a freed frag is the caller's own fault. */
+	/* Extending a freed frag would be an error of the caller. */
 	if (is_noref && c->is_prepared && last == NULL)
 		return;
 	took = is_noref ? mr_frag_cache_commit_noref(c->frags, &frag, n_bytes) :
@@ -297,7 +298,7 @@ static inline void model_drain(struct model_cut *c)
 	c->is_prepared = false;
 }
 
-/* Free every step'th of the last n, one reference each. */
+/* Drop a reference to every step'th frag, n in all, from the last one on. */
 static inline void model_free(struct model *m, struct mr_cache *cache,
 			      uint32_t n, uint32_t step, uint32_t way)
 {
@@ -355,7 +356,7 @@ static inline void model_ref(struct model *m, struct mr_cache *cache,
 			m->cuts[k].was_shared = true;
 }
 
-/* Take or return pages, so that blocks run out and single pages must do. */
+/* Take most pages or return them: without blocks, single pages are cut. */
 static inline void model_hoard(struct model *m, struct mr_cache *cache)
 {
 	if (m->n_hoarded > 0) {
@@ -367,7 +368,7 @@ static inline void model_hoard(struct model *m, struct mr_cache *cache)
 	}
 }
 
-/* Destroy a cache and its frag caches; create another. */
+/* Replace a cache and its frag cache. */
 static inline void model_restart(struct model *m, uint32_t i)
 {
 	struct model_cut *c = &m->cuts[i];
@@ -383,7 +384,7 @@ static inline void model_restart(struct model *m, uint32_t i)
 static inline void model_abort_last(struct model *m, struct model_cut *c,
 				    uint32_t more)
 {
-	const uint32_t n_before = more == 12; /* off by one, at each end */
+	const uint32_t n_before = more == 12; /* wrong by one, at either end */
 
 	if (c->last != MR_ADDR_NONE && model_find(m, c->last) != NULL)
 		model_abort(m, c, more & 1, c->last - n_before,

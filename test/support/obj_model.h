@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A model of an object pool: it knows which objects are out, and what is in
- * their bytes. Unit tests and a fuzzer choose the calls.
+ * A model of an object pool: it records which objects are allocated and what
+ * they contain. Unit tests and a fuzzer choose the calls.
  */
 #ifndef SUPPORT_OBJ_MODEL_H
 #define SUPPORT_OBJ_MODEL_H
@@ -11,23 +11,23 @@
 enum {
 	MODEL_CACHES = 3,
 	MODEL_OBJECTS = 5000,
-	MODEL_BYTES = 1 << 20, /* of all objects, and gaps between them */
+	MODEL_BYTES = 1 << 20, /* of all objects and the gaps between them */
 	MODEL_BURST = 512
 };
 
 struct obj_model {
-	struct objects f; /* its cache is the first one */
+	struct objects f; /* has caches[0] */
 	struct mr_objcache *caches[MODEL_CACHES];
 	bool is_callers;
 	uint32_t n_objects, stride, align_bytes;
 	uint64_t n_invalid;
 	char *base;
 	uint64_t n_bytes;
-	/* What is out, the last one last; in memory of the caller's, all that
-	 * is not in the pool. */
+	/* Allocated objects, in order; at first, all objects in the caller's
+	 * memory. */
 	uint32_t n_out;
 	void *out[MODEL_OBJECTS];
-	bool is_out[MODEL_BYTES / 8]; /* each 8 bytes */
+	bool is_out[MODEL_BYTES / 8]; /* per 8 bytes */
 };
 
 static inline void obj_model_check(const struct obj_model *m)
@@ -60,8 +60,8 @@ static inline void obj_set_out(struct obj_model *m, const void *object,
 }
 
 /*
- * An object came out: it overlaps nothing that is out, and is zeroed the first
- * time and left alone after that.
+ * Record an allocated object. It must not overlap another one. Its bytes must
+ * be zero the first time, and unchanged since they were freed after that.
  */
 static inline void obj_note(struct obj_model *m, void *object)
 {
@@ -88,7 +88,7 @@ static inline void obj_do_alloc(struct obj_model *m, uint32_t cache_idx,
 		obj_note(m, objects[i]);
 }
 
-/* An address that is no object: in one, beside all of them, or far away. */
+/* An invalid address: inside an object, next to the objects, or far away. */
 static inline void *obj_bad(struct obj_model *m, char *object, uint32_t by)
 {
 	const uint32_t within = 1 + by % (m->stride - 1);
@@ -100,7 +100,7 @@ static inline void *obj_bad(struct obj_model *m, char *object, uint32_t by)
 		return object + (within % unit == 0 ? 4 : within);
 	case 1:
 		return m->base - unit;
-	case 2: /* the caller's: inside, but the object would not fit */
+	case 2: /* caller's memory: inside, but an object would not fit */
 		return m->base + m->n_bytes -
 		       (m->is_callers && m->stride > unit ? unit : 0);
 	case 3:
@@ -111,7 +111,7 @@ static inline void *obj_bad(struct obj_model *m, char *object, uint32_t by)
 	}
 }
 
-/* The n that came out last, or every second of twice as many. */
+/* Free the n objects allocated last, or every other one of twice as many. */
 static inline void obj_do_free(struct obj_model *m, uint32_t cache_idx,
 			       uint32_t n, bool is_every_second, bool has_bad)
 {
@@ -168,7 +168,7 @@ static inline void obj_model_step(struct obj_model *m, uint8_t what,
 	obj_model_check(m);
 }
 
-/* is_callers: the memory is the caller's, and all objects are out first. */
+/* is_callers: the caller provides the memory, and has all objects first. */
 static inline void obj_model_open(struct obj_model *m,
 				  struct mr_objpool_config config,
 				  bool is_callers)
@@ -200,7 +200,7 @@ static inline void obj_model_open(struct obj_model *m,
 		obj_note(m, memory + i * (m->stride + config.align_bytes));
 }
 
-/* With no other cache, one has all objects; the caller's may be out. */
+/* A single cache must be able to allocate all objects. */
 static inline void obj_model_close(struct obj_model *m)
 {
 	for (uint32_t i = 0; m->n_out > 0; i++)

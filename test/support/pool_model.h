@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An oracle for long random sequences of calls on two pools: each buffer in
- * use, its place, its references, and its content; and the expected counters of
+ * A model for long random sequences of calls on two pools. It records place,
+ * references and content of each buffer in use, and the expected counters of
  * the pools.
  */
 #ifndef SUPPORT_POOL_MODEL_H
@@ -20,8 +20,8 @@ enum {
 struct buffer {
 	uint64_t begin;
 	uint32_t n_bytes, n_refs;
-	uint32_t pool, order; /* order: of the block, 0 of pages */
-	uint8_t stamp;        /* the value of all of its bytes */
+	uint32_t pool, order; /* order of the block; 0: a page */
+	uint8_t stamp;        /* value of each byte */
 	struct mr_frame view;
 };
 
@@ -31,15 +31,15 @@ struct side {
 	bool has_quarantine;
 	uint32_t n_out; /* pages */
 	uint64_t n_invalid, n_double, n_released, n_ring, n_empty;
-	uint8_t n_on[MAX_PAGES]; /* buffers, by page */
+	uint8_t n_on[MAX_PAGES]; /* buffers on each page */
 };
 
 struct model {
 	struct pool_fixture f;
 	struct side sides[N_POOLS];
-	struct mr_cache *caches[N_CACHES]; /* the last one: of the other pool */
+	struct mr_cache *caches[N_CACHES]; /* the last: of the other pool */
 	uint64_t random;
-	const uint8_t *bytes; /* of a fuzzer, which chooses; NULL: none does */
+	const uint8_t *bytes; /* a fuzzer's input; NULL: random choices */
 	size_t n_bytes;       /* left of them */
 	uint32_t n_checks;
 	uint32_t n_live;
@@ -64,7 +64,7 @@ static inline uint32_t side_of(uint32_t cache)
 	return cache == N_CACHES - 1;
 }
 
-/* Apply what caches withhold of a freed block, so that it counts once. */
+/* Apply the frees of blocks that caches have deferred. */
 static inline void flush_runs(struct model *m)
 {
 	for (uint32_t i = 0; i < N_CACHES; i++)
@@ -97,7 +97,7 @@ static inline void check(struct model *m)
 	m->n_checks++;
 }
 
-/* Pages available through a cache; N_CACHES: without one. */
+/* Pages available to a cache; N_CACHES: to calls without a cache. */
 static inline uint64_t n_available(struct model *m, uint32_t s, uint32_t cache)
 {
 	const struct side *side = &m->sides[s];
@@ -110,7 +110,7 @@ static inline uint64_t n_available(struct model *m, uint32_t s, uint32_t cache)
 	return n;
 }
 
-/* Count a buffer on its pages, or remove it. */
+/* Add a buffer to the counts of its pages, or subtract it. */
 static inline void count_pages(struct model *m, const struct buffer *b,
 			       bool is_on)
 {
@@ -133,7 +133,7 @@ static inline void look_at(struct model *m, const struct buffer *b)
 	assert_int_equal(bytes[b->n_bytes - 1], b->stamp);
 }
 
-/* The buffer of n_bytes with addr in it was allocated to nobody else. */
+/* Record the buffer of n_bytes that contains addr; it must overlap no other. */
 static inline struct buffer *hold(struct model *m, uint32_t s, uint64_t addr,
 				  uint32_t n_bytes, uint32_t order)
 {
@@ -157,7 +157,7 @@ static inline struct buffer *hold(struct model *m, uint32_t s, uint64_t addr,
 	return b;
 }
 
-/* Drop one reference, by a call in the name of pool `by`. */
+/* Record that a call on pool `by` drops a reference. */
 static inline void release(struct model *m, struct buffer *b, uint32_t by)
 {
 	if (--b->n_refs > 0) {

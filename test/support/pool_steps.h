@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Steps of sequences against the model of pool_model.h: each makes some calls,
- * and compares what they return with what the model says.
+ * Steps of a random sequence: each makes some calls, and compares their results
+ * with the model of pool_model.h.
  */
 #ifndef SUPPORT_POOL_STEPS_H
 #define SUPPORT_POOL_STEPS_H
@@ -9,7 +9,7 @@
 #include "pool/cache.h"
 #include "support/pool_model.h"
 
-/* Pages and parts of them, by a cache or without one. */
+/* Allocate pages or parts of them, with or without a cache. */
 static inline void alloc_buffers(struct model *m)
 {
 	const uint32_t cache = below(m, N_CACHES), s = side_of(cache);
@@ -38,7 +38,8 @@ static inline void alloc_buffers(struct model *m)
 			n++;
 	assert_true(n <= n_want);
 	for (uint32_t i = 0; i < n; i++) {
-		const uint64_t first = (addrs[i] - pool->addr) % pool->page_bytes;
+		const uint64_t first =
+			(addrs[i] - pool->addr) % pool->page_bytes;
 
 		assert_true(first % 64 == 0 &&
 			    first + n_bytes <= pool->page_bytes);
@@ -48,7 +49,7 @@ static inline void alloc_buffers(struct model *m)
 	side->n_empty += way == 0 ? n < n_want : n_want - n;
 }
 
-/* Blocks of the page allocator: an array, or a list. */
+/* Allocate blocks from the page allocator, as an array or a list. */
 static inline void alloc_blocks(struct model *m)
 {
 	const uint32_t s = below(m, N_POOLS);
@@ -66,7 +67,7 @@ static inline void alloc_blocks(struct model *m)
 	n_want = below(m, 4) == 0 ? n_want > 0 : below(m, n_want + 1);
 	n = is_list ? mr_page_alloc_list(pool, order, n_want, &list) :
 		      mr_page_alloc_bulk(pool, order, addrs, n_want);
-	if (is_list && n > 0) /* a list is of one order */
+	if (is_list && n > 0) /* a list has one order */
 		assert_int_equal(mr_page_alloc_list(pool, order ^ 1, 1, &list),
 				 0);
 	assert_true(n <= n_want);
@@ -89,7 +90,7 @@ static inline void alloc_blocks(struct model *m)
 		assert_int_equal(n > 0, n_most > 0);
 }
 
-/* An address that belongs to no pool now. */
+/* An address that is in no pool now. */
 static inline uint64_t wrong_addr(struct model *m)
 {
 	const struct mr_pool *pool = m->sides[0].pool;
@@ -98,7 +99,7 @@ static inline uint64_t wrong_addr(struct model *m)
 		UINT64_MAX,
 		UINT64_C(1) << 63,
 		(UINT64_C(1) << 44) + 4096,
-		/* Its range may be longer than it is. */
+		/* Its address range may be larger than the pool. */
 		mri_page_addr(pool, (uint32_t)population),
 		mri_page_addr(pool, pool->n_pages) + below(m, 4096),
 	};
@@ -107,7 +108,7 @@ static inline uint64_t wrong_addr(struct model *m)
 	return mri_pool_has(m->sides[1].pool, addr) ? UINT64_MAX : addr;
 }
 
-/* No size, order or place of which anything could be had. */
+/* Make calls with sizes, orders and counts for which nothing is available. */
 static inline void ask_for_nothing(struct model *m)
 {
 	const uint32_t cache = below(m, N_CACHES);
@@ -133,7 +134,7 @@ static inline void ask_for_nothing(struct model *m)
 	m->sides[side_of(cache)].n_invalid++;
 }
 
-/* A frame that is in no pool, and one of no entries or too many. */
+/* Make calls with a frame that is in no pool, or of 0 or too many entries. */
 static inline void ask_for_nobodys(struct model *m)
 {
 	struct mr_cache *cache = m->caches[below(m, N_CACHES)];
@@ -155,7 +156,7 @@ static inline void ask_for_nobodys(struct model *m)
 	assert_memory_equal(&frame, &before, sizeof(frame));
 }
 
-/* A page of a checked pool that is free already, or MR_ADDR_NONE. */
+/* A page of a checked pool that is already free, or MR_ADDR_NONE. */
 static inline uint64_t free_page(struct model *m, uint32_t s)
 {
 	struct side *side = &m->sides[s];
@@ -163,7 +164,7 @@ static inline uint64_t free_page(struct model *m, uint32_t s)
 	const uint64_t addr =
 		mri_page_addr(pool, below(m, mri_pool_population(pool)));
 
-	/* Blocks that wait in the depot are counted otherwise: frag_test.c. */
+	/* Blocks in the depot are counted differently: frag_test.c. */
 	if (side->pool->safety == NULL || mri_is_block(side->pool, addr))
 		return MR_ADDR_NONE;
 	for (uint32_t i = 0; i < m->n_live; i++)
@@ -173,7 +174,7 @@ static inline uint64_t free_page(struct model *m, uint32_t s)
 	return addr;
 }
 
-/* References in the name of a pool, among them what is wrong. How many. */
+/* Choose references for calls on a pool to drop, some of them invalid. */
 static inline uint32_t pick_references(struct model *m, uint32_t by,
 				       uint64_t *addrs)
 {
@@ -225,7 +226,7 @@ static inline void free_buffers(struct model *m)
 	}
 }
 
-/* What is no block of an order: beyond the pool, inside, or of another one. */
+/* An address at which no block of an order begins. */
 static inline uint64_t wrong_block(struct model *m, uint32_t s, uint32_t order)
 {
 	const struct side *side = &m->sides[s];
@@ -237,7 +238,7 @@ static inline uint64_t wrong_block(struct model *m, uint32_t s, uint32_t order)
 		return side->pool->addr + (b->begin - side->pool->addr) /
 						  side->pool->page_bytes *
 						  side->pool->page_bytes;
-	if (b->order > 0 && below(m, 2) == 0) /* inside of a block */
+	if (b->order > 0 && below(m, 2) == 0) /* inside a block */
 		return b->begin + side->pool->page_bytes;
 	return b->order > order ? b->begin : b->begin + 1;
 }
@@ -267,7 +268,7 @@ static inline void free_blocks(struct model *m)
 	mr_page_free_bulk(side->pool, order, addrs, n);
 }
 
-/* One more owner each; if one of them is wrong or has too many, none. */
+/* Add an owner to each of some frames, or to none if one is invalid or full. */
 static inline void share(struct model *m)
 {
 	const uint32_t cache = below(m, N_CACHES), n = below(m, 9);
@@ -304,7 +305,7 @@ static inline void share(struct model *m)
 	}
 }
 
-/* Room before and behind a view, and what may be done with it. */
+/* Move the ends of a view, and check the room at each. */
 static inline void move_ends(struct model *m)
 {
 	const uint32_t cache = below(m, N_CACHES);
@@ -342,7 +343,7 @@ static inline void move_ends(struct model *m)
 							       0);
 	if (err < 0)
 		assert_memory_equal(v, &before, sizeof(before));
-	/* The ends of a view are its owner's, shared or not. */
+	/* An owner may shorten its view of a shared buffer, too. */
 	for (uint32_t i = 0; i < 2; i++) {
 		const struct mr_frame was = *v;
 
@@ -360,7 +361,7 @@ static inline void move_ends(struct model *m)
 		    v->addr + v->len <= b->begin + b->n_bytes);
 }
 
-/* The entries of a frame have copies now, in buffers as large. */
+/* Record that the entries of a frame were copied into buffers of equal size. */
 static inline void take_copies(struct model *m, uint32_t s, uint32_t first,
 			const struct mr_frame *frames, uint32_t n)
 {
@@ -374,7 +375,7 @@ static inline void take_copies(struct model *m, uint32_t s, uint32_t first,
 		for (uint32_t k = 0; k < frames[i].len; k++)
 			assert_int_equal(bytes[k], old[i].stamp);
 	}
-	/* From the last one on, so that what moves up is none of them. */
+	/* Backwards: release() moves the last buffer into the free place. */
 	for (uint32_t i = n; i-- > 0;)
 		release(m, &m->live[first + i], s);
 	for (uint32_t i = 0; i < n; i++) {
@@ -429,7 +430,7 @@ static inline void make_own(struct model *m)
 	m->sides[s].n_empty = pool_stats(m->sides[s].pool).alloc_empty;
 }
 
-/* Caches and segments come and go, and nothing of it is seen from outside. */
+/* Replace, trim, grow or flush; the model does not notice. */
 static inline void keep_house(struct model *m)
 {
 	const struct mr_trim_config config = { .size = sizeof(config),
@@ -459,7 +460,7 @@ static inline void keep_house(struct model *m)
 		assert_int_equal(mr_pool_shrink(side->pool, 0, NULL, NULL), 0);
 		break;
 	case 5:
-		/* What other CPUs do. */
+		/* As on CPUs with other vectors. */
 		side->pool->vector_bytes =
 			mri_min_u32(16u << below(m, 3), mri_vector_bytes());
 		break;

@@ -18,7 +18,7 @@
 
 struct pool_fixture {
 	struct test_allocator allocator; /* first: the hooks' opaque */
-	uint64_t now_ns;                 /* the clock; 0: the machine's */
+	uint64_t now_ns;                 /* the clock; 0: the real one */
 	struct mr_ctx *ctx;
 	struct mr_region *region;
 	struct mr_pool *pool;
@@ -37,7 +37,7 @@ static inline uint64_t fixture_clock(void *opaque)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* A pool with one cache, in a region on small OS pages, at a given time. */
+/* Create a pool with one cache, in a region of 4 KiB OS pages. */
 static inline void fixture_open_at(struct pool_fixture *f, uint64_t now_ns,
 				   struct mr_pool_config config)
 {
@@ -79,7 +79,7 @@ static inline struct mr_pool_stats pool_stats(const struct mr_pool *pool)
 	return stats;
 }
 
-/* The conservation invariant: exactly what the test has is in flight. */
+/* Check conservation: exactly n pages are in flight. */
 static inline void assert_in_flight(const struct mr_pool *pool, uint64_t n)
 {
 	const struct mr_pool_stats s = pool_stats(pool);
@@ -88,7 +88,7 @@ static inline void assert_in_flight(const struct mr_pool *pool, uint64_t n)
 	assert_int_equal(s.n_free + s.n_in_flight, s.n_pages);
 }
 
-/* No magazine is lost; those on the stack of empty ones are empty. */
+/* Check that no magazine is lost, and that empty ones have no pages. */
 static inline void assert_magazines(struct mr_pool *pool)
 {
 	uint64_t n_failed = 0;
@@ -109,7 +109,7 @@ static inline void assert_magazines(struct mr_pool *pool)
 	assert_int_equal(n, depot->n_magazines);
 }
 
-/* Everything was freed, and every page exists once. */
+/* Check that all pages are free and exist once; destroy everything. */
 static inline void fixture_close(struct pool_fixture *f)
 {
 	uint64_t *addrs;
@@ -157,7 +157,7 @@ static inline uint64_t alloc_one(struct mr_cache *cache, uint32_t n_bytes)
 	return addr;
 }
 
-/* Another pool in the fixture's region. */
+/* Create another pool in the fixture's region. */
 static inline struct mr_pool *pool_beside(struct pool_fixture *f,
 					  uint32_t n_pages, uint32_t page_bytes)
 {
@@ -172,7 +172,7 @@ static inline struct mr_pool *pool_beside(struct pool_fixture *f,
 	return pool;
 }
 
-/* The counters of a tx queue, whose invariants hold. */
+/* Read the counters of a tx queue, and check their invariants. */
 static inline struct mr_tx_stats fixture_tx_stats(const struct mr_txq *txq)
 {
 	struct mr_tx_stats stats = { .size = sizeof(stats) };

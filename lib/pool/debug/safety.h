@@ -11,8 +11,7 @@
  * A page's word records who allocated it and when, or who freed it. It is
  * stored on allocation, when only one thread has the page, and exchanged on
  * freeing, since two threads may free it at once: one of them finds it free.
- *
-*/
+ */
 #ifndef POOL_SAFETY_H
 #define POOL_SAFETY_H
 
@@ -119,7 +118,7 @@ static inline bool mri_any_put(struct mr_pool *pool, uint64_t addr,
 bool mri_checked_page_in(struct mr_pool *pool, uint32_t page,
 			 struct mr_cache *cache, const void *site);
 
-/* Pages leave without a cache. */
+/* Record pages that are allocated without a cache. */
 void mri_checked_pages_out(struct mr_pool *pool, const uint32_t *pages,
 			   uint32_t n, const void *site);
 

@@ -88,7 +88,7 @@ static inline void mri_pair_begin(struct mri_pair *pair,
 	mri_pair_set_prev(pair, prev);
 }
 
-/* Numbers in both magazines; and those that left so far, of the same moment. */
+/* The numbers in both magazines, and how many have left by the same moment. */
 static inline uint32_t mri_pair_n(const struct mri_pair *pair,
 				  uint64_t *ret_n_left)
 {
@@ -132,7 +132,7 @@ static inline void mri_pair_send(struct mri_pair *pair, struct mri_depot *depot,
 	mri_depot_put(&depot->filled, filled, n_failed);
 }
 
-/* How a magazine came: not at all, from the cache itself, from the depot. */
+/* Where a new loaded magazine came from: nowhere, the cache, the depot. */
 enum mri_exchange { MRI_EXCHANGE_NONE, MRI_EXCHANGE_SWAP, MRI_EXCHANGE_DEPOT };
 
 /* The loaded magazine is empty: load one that is not. */
