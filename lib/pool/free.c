@@ -50,7 +50,7 @@ static void batch_begin(struct batch *batch, struct mr_pool *pool)
 }
 
 /* Does not touch another pool after its last page has been returned. */
-static void send(struct giver *g, struct batch *batch)
+static void send_batch(struct giver *g, struct batch *batch)
 {
 	struct mr_pool *pool = batch->pool;
 	const uint32_t n = batch->n;
@@ -65,11 +65,11 @@ static void send(struct giver *g, struct batch *batch)
 	mri_pages_return(g->cache, pool, batch->pages, n);
 }
 
-static inline void add(struct giver *g, struct batch *batch, uint32_t page)
+static inline void add_page(struct giver *g, struct batch *batch, uint32_t page)
 {
 	batch->pages[batch->n++] = page;
 	if (batch->n == MR_MAGAZINE_PAGES)
-		send(g, batch);
+		send_batch(g, batch);
 }
 
 /* A page with one owner, from the simple pool of a batch. */
@@ -84,7 +84,7 @@ static inline bool put_simple(struct giver *g, struct batch *batch,
 	page = mri_page_of(pool, addr);
 	if (__atomic_load_n(&pool->owners[page], __ATOMIC_ACQUIRE) != 0)
 		return false;
-	add(g, batch, page);
+	add_page(g, batch, page);
 	return true;
 }
 
@@ -117,10 +117,10 @@ static void put_one(struct giver *g, uint64_t addr)
 	} else if (mri_any_put(pool, addr, g->cache, g->site, &is_shared)) {
 		if (batch->pool != pool) {
 			if (batch->n > 0)
-				send(g, batch);
+				send_batch(g, batch);
 			batch_begin(batch, pool);
 		}
-		add(g, batch, mri_page_of(pool, addr));
+		add_page(g, batch, mri_page_of(pool, addr));
 	} else {
 		/* Not counted there: its last owner may destroy it now. */
 		mri_count(g->cache, g->pool, COUNTER(recycle_released_refcnt),
@@ -162,9 +162,9 @@ static inline void put_all(struct giver *g, const char *addrs, uint32_t n,
 				     stride);
 	}
 	if (g->own.n > 0)
-		send(g, &g->own);
+		send_batch(g, &g->own);
 	if (g->other.n > 0)
-		send(g, &g->other);
+		send_batch(g, &g->other);
 }
 
 /*

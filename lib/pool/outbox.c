@@ -42,7 +42,7 @@ static void count_there(uint64_t *counter, uint64_t n)
 	__atomic_fetch_add(counter, n, __ATOMIC_RELEASE);
 }
 
-static void send(struct mr_cache *cache, struct mri_open_magazine *open)
+static void send_open(struct mr_cache *cache, struct mri_open_magazine *open)
 {
 	struct mr_pool *pool = open->pool;
 	struct mri_magazine *magazine = open->magazine;
@@ -92,7 +92,7 @@ static bool take_place(struct mr_cache *cache, struct mri_open_magazine *open,
 		       struct mr_pool *pool)
 {
 	if (open->pool != NULL)
-		send(cache, open);
+		send_open(cache, open);
 	open->magazine = mri_depot_take(&pool->depot, &pool->depot.empty,
 					&cache->counters.depot_cas_failed);
 	if (open->magazine == NULL)
@@ -123,7 +123,7 @@ void mri_outbox_put(struct mr_cache *cache, struct mr_pool *pool,
 		mri_magazine_set_n(open->magazine, n_there + k);
 		set_n_open(cache, cache->n_open + k);
 		if (n_there + k == n_full(cache, pool))
-			send(cache, open);
+			send_open(cache, open);
 		pages += k;
 		n -= k;
 	}
@@ -156,7 +156,7 @@ void mri_outbox_tick(struct mr_cache *cache)
 			__atomic_store_n(&open->pool->is_starving, 0,
 					 __ATOMIC_RELAXED);
 		if (is_starving || is_due(open, is_tick))
-			send(cache, open);
+			send_open(cache, open);
 	}
 }
 
@@ -195,5 +195,5 @@ void mr_cache_flush(struct mr_cache *cache)
 		return;
 	for (uint32_t i = 0; i < MR_OPEN_MAGAZINES; i++)
 		if (cache->open[i].pool != NULL)
-			send(cache, &cache->open[i]);
+			send_open(cache, &cache->open[i]);
 }

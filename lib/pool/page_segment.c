@@ -184,8 +184,8 @@ static uint64_t grow_step(const struct mr_pool *pool, uint32_t n_pages)
 }
 
 /* Under grow_lock, which keeps what is read here stable. */
-static int grow(struct mr_pool *pool, uint32_t n_pages,
-		struct mr_reason *reterr_reason)
+static int grow_pool(struct mr_pool *pool, uint32_t n_pages,
+		     struct mr_reason *reterr_reason)
 {
 	struct mri_page_alloc *pa = &pool->page_alloc;
 	const uint32_t n_backed = pa->segments[pa->n_segments - 1].end_page;
@@ -227,7 +227,7 @@ int mr_pool_grow(struct mr_pool *pool, uint32_t n_pages,
 	int err;
 
 	pthread_mutex_lock(&pool->grow_lock);
-	err = grow(pool, n_pages, reterr_reason);
+	err = grow_pool(pool, n_pages, reterr_reason);
 	pthread_mutex_unlock(&pool->grow_lock);
 	return err;
 }
@@ -247,7 +247,7 @@ int mri_pool_grow_to(struct mr_pool *pool, uint64_t n_pages,
 	if (max_pages < n_pages)
 		max_pages = (uint32_t)n_pages;
 	__atomic_store_n(&pa->max_pages, max_pages, __ATOMIC_RELAXED);
-	err = grow(pool, (uint32_t)n_pages - pa->n_pages, reterr_reason);
+	err = grow_pool(pool, (uint32_t)n_pages - pa->n_pages, reterr_reason);
 	/* Growth is in whole granules, so it may have passed the limit. */
 	if (err < 0)
 		max_pages = max_before;
@@ -287,7 +287,7 @@ bool mri_pool_grow_if_empty(struct mr_pool *pool, uint32_t order)
 	mri_lock_give(&pa->lock);
 	if (!has_pages && pa->n_pages < pa->max_pages &&
 	    mr_ctx_now_ns(pool->ctx) >= pool->grow_again_ns) {
-		has_pages = grow(pool, 0, &why) == 0;
+		has_pages = grow_pool(pool, 0, &why) == 0;
 		if (!has_pages) {
 			pool->grow_again_ns =
 				mr_ctx_now_ns(pool->ctx) + GROW_AGAIN_NS;

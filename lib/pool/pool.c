@@ -175,8 +175,8 @@ static int join_region(struct mr_pool *pool, uint64_t n_bytes,
 }
 
 /* Set the safety level and join the region, once there are pages. */
-static int begin(struct mr_pool *pool, enum mr_safety safety,
-		 struct mr_reason *reterr_reason)
+static int start_pool(struct mr_pool *pool, enum mr_safety safety,
+		      struct mr_reason *reterr_reason)
 {
 	int err = mri_safety_set(pool, safety, reterr_reason);
 
@@ -257,7 +257,7 @@ int mr_pool_create(struct mr_ctx *ctx, const struct mr_pool_config *config,
 	err = mri_pool_segments_init(pool, c.n_pages, reterr_reason);
 	if (err < 0)
 		goto free_region;
-	err = begin(pool, c.safety, reterr_reason);
+	err = start_pool(pool, c.safety, reterr_reason);
 	if (err < 0)
 		goto remove_segments;
 	*ret_pool = pool;
@@ -279,9 +279,10 @@ free_pool:
 }
 
 /* Refuse to destroy a pool: say where its pages are, and what would help. */
-static int refuse(const struct mr_pool *pool, const struct mr_pool_stats *s,
-		  const struct mri_pool_places *p,
-		  struct mr_reason *reterr_reason)
+static int refuse_destroy(const struct mr_pool *pool,
+			  const struct mr_pool_stats *s,
+			  const struct mri_pool_places *p,
+			  struct mr_reason *reterr_reason)
 {
 	const uint64_t n_frames = mri_distance(p->n_in_blocks, s->n_in_flight);
 	char rest[160], takers[256];
@@ -322,7 +323,7 @@ int mr_pool_destroy(struct mr_pool *pool, struct mr_reason *reterr_reason)
 	mri_pool_stats(pool, &stats, &places);
 	if (pool->n_ports > 0 || stats.n_caches > 0 ||
 	    stats.n_in_flight + stats.n_open > 0)
-		return refuse(pool, &stats, &places, reterr_reason);
+		return refuse_destroy(pool, &stats, &places, reterr_reason);
 	if (stats.free_over > 0)
 		mr_log(pool->ctx, MR_LOG_ERROR,
 		       "%llu more pages of %s were freed than allocated",
@@ -472,8 +473,8 @@ int mri_pool_check_room(struct mr_pool *pool, const char *who, uint64_t n_pages,
 }
 
 /* As mri_pool_commit(), with both locks held. */
-static int commit(struct mr_pool *pool, const char *who, uint64_t n_pages,
-		  uint32_t n_workers, struct mr_reason *reterr_reason)
+static int commit_pages(struct mr_pool *pool, const char *who, uint64_t n_pages,
+			uint32_t n_workers, struct mr_reason *reterr_reason)
 {
 	const uint32_t n_caches =
 		n_workers > pool->n_caches ? n_workers : pool->n_caches;
@@ -508,7 +509,7 @@ int mri_pool_commit(struct mr_pool *pool, const char *who, uint64_t n_pages,
 	/* Keeps segments from being removed meanwhile. */
 	pthread_mutex_lock(&pool->grow_lock);
 	pthread_mutex_lock(&pool->lock);
-	err = commit(pool, who, n_pages, n_workers, reterr_reason);
+	err = commit_pages(pool, who, n_pages, n_workers, reterr_reason);
 	pthread_mutex_unlock(&pool->lock);
 	if (err == 0 && pool->page_alloc.n_segments > 1)
 		mri_pool_empty_depot(pool);

@@ -100,8 +100,8 @@ static bool drives(const struct mr_driver *driver,
 	return id->vendor_id != 0;
 }
 
-static const struct mr_driver *find(const struct mr_ctx *ctx,
-				    const struct mr_pci_info *info)
+static const struct mr_driver *find_pci_driver(const struct mr_ctx *ctx,
+					       const struct mr_pci_info *info)
 {
 	const struct mr_driver *driver;
 
@@ -114,7 +114,7 @@ static const struct mr_driver *find(const struct mr_ctx *ctx,
 const char *mr_pci_driver_name(const struct mr_ctx *ctx,
 			       const struct mr_pci_info *info)
 {
-	const struct mr_driver *driver = find(ctx, info);
+	const struct mr_driver *driver = find_pci_driver(ctx, info);
 
 	return driver != NULL ? driver->name : NULL;
 }
@@ -130,7 +130,7 @@ int mri_pci_match(struct mr_ctx *ctx, const char *bdf,
 
 	if (err < 0)
 		return err;
-	*ret_driver = find(ctx, &info);
+	*ret_driver = find_pci_driver(ctx, &info);
 	if (*ret_driver != NULL)
 		return 0;
 	for (uint32_t i = 0; (driver = mri_driver_at(ctx, i)) != NULL; i++) {

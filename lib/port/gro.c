@@ -111,7 +111,7 @@ static enum mri_gro_kind look(const struct merge *m, uint32_t i, uint32_t k,
 }
 
 /* End the flow's merge, which may be of one segment. */
-static void finish(struct merge *m, const struct flow *flow)
+static void finish_flow(struct merge *m, const struct flow *flow)
 {
 	const struct mri_gro *gro = &flow->gro;
 	struct mr_frame *frame = &m->frames[flow->first];
@@ -132,11 +132,11 @@ static void finish(struct merge *m, const struct flow *flow)
 static void finish_all(struct merge *m)
 {
 	for (uint32_t f = 0; f < m->n_flows; f++)
-		finish(m, &m->flows[f]);
+		finish_flow(m, &m->flows[f]);
 	m->n_flows = 0;
 }
 
-static struct flow *find(struct merge *m, const struct mri_gro *gro)
+static struct flow *find_flow(struct merge *m, const struct mri_gro *gro)
 {
 	for (uint32_t f = 0; f < m->n_flows; f++)
 		if (mri_gro_is_same_flow(&m->flows[f].gro, gro))
@@ -171,11 +171,11 @@ static struct flow *make_place(struct merge *m)
 	if (m->n_flows < FLOWS)
 		return &m->flows[m->n_flows++];
 	m->oldest = (m->oldest + 1) % FLOWS;
-	finish(m, flow);
+	finish_flow(m, flow);
 	return flow;
 }
 
-static void add(struct merge *m, uint32_t i, uint32_t k)
+static void add_frame(struct merge *m, uint32_t i, uint32_t k)
 {
 	struct mri_gro gro;
 	const enum mri_gro_kind kind = look(m, i, k, &gro);
@@ -185,12 +185,12 @@ static void add(struct merge *m, uint32_t i, uint32_t k)
 		finish_all(m);
 	if (kind < MRI_GRO_ALONE)
 		return;
-	flow = find(m, &gro);
+	flow = find_flow(m, &gro);
 	if (kind == MRI_GRO_SEGMENT && flow != NULL &&
 	    append(m, flow, i, k, &gro))
 		return;
 	if (flow != NULL)
-		finish(m, flow);
+		finish_flow(m, flow);
 	else if (kind == MRI_GRO_SEGMENT)
 		flow = make_place(m);
 	if (kind == MRI_GRO_SEGMENT)
@@ -251,7 +251,7 @@ uint32_t mr_gro(struct mr_cache *cache, uint32_t offloads, uint32_t mtu_bytes,
 	memset(m.is_next, 0, n * sizeof(m.is_next[0]));
 	for (uint32_t i = 0, k; i < n; i += k) {
 		k = mr_frame_n_entries(&frames[i]);
-		add(&m, i, k);
+		add_frame(&m, i, k);
 	}
 	finish_all(&m);
 	if (m.n_merged > 0)

@@ -77,8 +77,8 @@ int mr_netlink_ask(int protocol, const struct nlmsghdr *request,
 	return err;
 }
 
-static const struct rtattr *find(const void *first, size_t n_bytes,
-				 uint16_t type)
+static const struct rtattr *find_attribute(const void *first, size_t n_bytes,
+					   uint16_t type)
 {
 	const struct rtattr *attribute = first;
 	int n_left = (int)n_bytes;
@@ -101,8 +101,9 @@ const struct rtattr *mr_netlink_attribute(const struct nlmsghdr *message,
 
 	if (first > end)
 		return NULL;
-	attribute = find(first, (size_t)(end - first), type);
+	attribute = find_attribute(first, (size_t)(end - first), type);
 	if (attribute == NULL || inner == 0)
 		return attribute;
-	return find(RTA_DATA(attribute), RTA_PAYLOAD(attribute), inner);
+	return find_attribute(RTA_DATA(attribute), RTA_PAYLOAD(attribute),
+			      inner);
 }

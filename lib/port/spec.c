@@ -52,7 +52,7 @@ static const char *implied_driver(const char *text)
  * Cut the next piece off *rest at an unescaped character of ends, and take the
  * backslashes out of it. Returns what ended it, 0 at the end of the text.
  */
-static char cut(char **rest, const char *ends, const char **ret_piece)
+static char cut_piece(char **rest, const char *ends, const char **ret_piece)
 {
 	char *from = *rest, *to = *rest;
 	char end;
@@ -98,15 +98,15 @@ static int parse_rest(struct mr_spec *spec, char *rest,
 		      struct mr_reason *reterr_reason)
 {
 	const char *key, *value;
-	char end = cut(&rest, rest[strcspn(rest, ",=\\")] == '=' ? ",=" : ",",
-		       &key);
+	char end = cut_piece(
+		&rest, rest[strcspn(rest, ",=\\")] == '=' ? ",=" : ",", &key);
 	int err;
 
 	spec->device = end == '=' ? "" : key;
 	for (;;) {
 		value = "";
 		if (end == '=')
-			end = cut(&rest, ",", &value);
+			end = cut_piece(&rest, ",", &value);
 		if (key != spec->device) {
 			err = add_option(spec, key, value, reterr_reason);
 			if (err < 0)
@@ -114,7 +114,7 @@ static int parse_rest(struct mr_spec *spec, char *rest,
 		}
 		if (end == '\0')
 			return 0;
-		end = cut(&rest, ",=", &key);
+		end = cut_piece(&rest, ",=", &key);
 	}
 }
 
@@ -136,7 +136,7 @@ int mri_spec_parse(struct mr_spec *spec, const char *text,
 		return mr_fail(reterr_reason, -EINVAL,
 			       "port spec: longer than %d characters",
 			       MRI_SPEC_MAX_BYTES - 1);
-	cut(&rest, ":", &spec->driver);
+	cut_piece(&rest, ":", &spec->driver);
 	if (spec->driver[0] == '\0')
 		return mr_fail(reterr_reason, -EINVAL,
 			       "port spec '%s': no driver before ':'", text);

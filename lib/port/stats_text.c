@@ -26,7 +26,7 @@ struct writer {
 	char path[PATH_BYTES]; /* the words before the name in a line of text */
 };
 
-static void put(struct writer *w, const char *format, ...)
+static void put_text(struct writer *w, const char *format, ...)
 {
 	const size_t n_left = w->n < w->n_bytes ? w->n_bytes - w->n : 0;
 	va_list args;
@@ -62,28 +62,28 @@ static size_t n_of_utf8(const char *text)
 /* Print a JSON string. A path may have any bytes, and a name may be cut. */
 static void put_string(struct writer *w, const char *text)
 {
-	put(w, "\"");
+	put_text(w, "\"");
 	while (*text != '\0') {
 		const size_t n = n_of_utf8(text);
 
 		if (n == 0)
-			put(w, "\\ufffd");
+			put_text(w, "\\ufffd");
 		else if ((uint8_t)*text < 0x20 || *text == '"' || *text == '\\')
-			put(w, "\\u%04x", *text);
+			put_text(w, "\\u%04x", *text);
 		else
-			put(w, "%.*s", (int)n, text);
+			put_text(w, "%.*s", (int)n, text);
 		text += n > 0 ? n : 1;
 	}
-	put(w, "\"");
+	put_text(w, "\"");
 }
 
 static void put_key(struct writer *w, const char *name)
 {
 	if (!w->is_first)
-		put(w, ", ");
+		put_text(w, ", ");
 	w->is_first = false;
 	put_string(w, name);
-	put(w, ": ");
+	put_text(w, ": ");
 }
 
 static void put_count(struct writer *w, const char *name, uint64_t value)
@@ -91,8 +91,9 @@ static void put_count(struct writer *w, const char *name, uint64_t value)
 	if (w->is_json)
 		put_key(w, name);
 	else
-		put(w, "%s%s ", w->path, name);
-	put(w, "%llu%s", (unsigned long long)value, w->is_json ? "" : "\n");
+		put_text(w, "%s%s ", w->path, name);
+	put_text(w, "%llu%s", (unsigned long long)value,
+		 w->is_json ? "" : "\n");
 }
 
 /* Returns the previous length of the path, for close_object(). */
@@ -102,7 +103,7 @@ static size_t open_object(struct writer *w, const char *name)
 
 	if (w->is_json) {
 		put_key(w, name);
-		put(w, "{");
+		put_text(w, "{");
 		w->is_first = true;
 	}
 	snprintf(w->path + n, sizeof(w->path) - n, "%s ", name);
@@ -112,7 +113,7 @@ static size_t open_object(struct writer *w, const char *name)
 static void close_object(struct writer *w, size_t n_path)
 {
 	if (w->is_json)
-		put(w, "}");
+		put_text(w, "}");
 	w->is_first = false;
 	w->path[n_path] = '\0';
 }
@@ -176,7 +177,7 @@ static void put_queue(struct writer *w, struct mr_port *port, uint32_t i)
 	const struct mr_txq *txq = mr_port_txq(port, i);
 
 	if (w->is_json)
-		put(w, i > 0 ? ", {" : "{");
+		put_text(w, i > 0 ? ", {" : "{");
 	else
 		snprintf(w->path, sizeof(w->path), "queue %u ", i);
 	w->is_first = true;
@@ -196,21 +197,21 @@ static size_t put_port(struct writer *w, const struct mr_port *port)
 		w->text[0] = '\0';
 	mr_port_info(port, &info);
 	if (w->is_json) {
-		put(w, "{");
+		put_text(w, "{");
 		put_key(w, "port");
 		put_string(w, info.name);
 	} else {
-		put(w, "port %s\n", info.name);
+		put_text(w, "port %s\n", info.name);
 	}
 	put_device_drops(w, port);
 	if (w->is_json) {
 		put_key(w, "queues");
-		put(w, "[");
+		put_text(w, "[");
 	}
 	for (uint32_t i = 0; i < info.n_rxqs || i < info.n_txqs; i++)
 		put_queue(w, p, i);
 	if (w->is_json)
-		put(w, "]}");
+		put_text(w, "]}");
 	return w->n;
 }
 
