@@ -29,17 +29,19 @@ int mri_vfio_open_node(const char *path)
 const void *mri_vfio_find_cap(const void *info, uint32_t offset,
 			      uint32_t n_bytes, uint16_t id)
 {
-	const struct vfio_info_cap_header *cap;
+	struct vfio_info_cap_header cap;
 	uint32_t before = 0;
 
 	/* The longest that is wanted, without its array. */
 	n_bytes -= sizeof(struct vfio_region_info_cap_sparse_mmap);
-	while (offset > before && offset % 8 == 0 && offset <= n_bytes) {
-		cap = (const void *)((const uint8_t *)info + offset);
-		if (cap->id == id)
-			return cap;
+	while (offset > before && offset <= n_bytes) {
+		const uint8_t *const at = (const uint8_t *)info + offset;
+
+		memcpy(&cap, at, sizeof(cap));
+		if (cap.id == id)
+			return at;
 		before = offset;
-		offset = cap->next;
+		offset = cap.next;
 	}
 	return NULL;
 }

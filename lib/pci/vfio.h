@@ -91,7 +91,8 @@ void mri_container_put(struct mri_vfio *vfio);
 int mri_vfio_open_node(const char *path);
 
 /* The capability of this id in the chain from offset (0: none) that the kernel
- * appended to info, together n_bytes; or NULL. */
+ * appended to info, together n_bytes; or NULL. Kernels before 6.6 do not align
+ * it. */
 const void *mri_vfio_find_cap(const void *info, uint32_t offset,
 			      uint32_t n_bytes, uint16_t id);
 

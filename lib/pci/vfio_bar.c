@@ -93,9 +93,13 @@ static void take_around(const struct vfio_region_info *info,
 		};
 }
 
+/* Those of a region are aligned by their sizes. */
 static const void *find_cap(const struct vfio_region_info *info, uint16_t id)
 {
-	return mri_vfio_find_cap(info, info->cap_offset, INFO_BYTES, id);
+	const void *cap =
+		mri_vfio_find_cap(info, info->cap_offset, INFO_BYTES, id);
+
+	return (uintptr_t)cap % 8 == 0 ? cap : NULL;
 }
 
 static void choose_areas(struct mri_vfio *vfio,

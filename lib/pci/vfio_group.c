@@ -296,7 +296,8 @@ static int group_ranges(const struct mri_container *c, struct mr_pci_range *ret,
 	uint64_t buffer[256] = { 0 }; /* 2 KiB: the chain has about 200 bytes */
 	const uint8_t *const end = (const uint8_t *)buffer + sizeof(buffer);
 	struct vfio_iommu_type1_info *info = (void *)buffer;
-	const struct vfio_iommu_type1_info_cap_iova_range *cap;
+	struct vfio_iommu_type1_info_cap_iova_range cap = { 0 };
+	const uint8_t *at;
 	size_t n_room;
 
 	_Static_assert(sizeof(struct vfio_iova_range) == sizeof(*ret),
@@ -304,15 +305,17 @@ static int group_ranges(const struct mri_container *c, struct mr_pci_range *ret,
 	info->argsz = sizeof(buffer);
 	if (ioctl(c->fd, VFIO_IOMMU_GET_INFO, info) < 0)
 		return -errno;
-	cap = mri_vfio_find_cap(info, info->cap_offset, sizeof(buffer),
-				VFIO_IOMMU_TYPE1_INFO_CAP_IOVA_RANGE);
-	if (cap == NULL || cap->nr_iovas == 0 || n == 0) {
+	at = mri_vfio_find_cap(info, info->cap_offset, sizeof(buffer),
+			       VFIO_IOMMU_TYPE1_INFO_CAP_IOVA_RANGE);
+	if (at != NULL)
+		memcpy(&cap, at, sizeof(cap));
+	if (cap.nr_iovas == 0 || n == 0) {
 		memcpy(ret, careful, sizeof(careful));
 		return 2;
 	}
-	n_room = (end - (const uint8_t *)cap->iova_ranges) / sizeof(ret[0]);
-	n = mri_min_u32(n, mri_min_u32(cap->nr_iovas, (uint32_t)n_room));
-	memcpy(ret, cap->iova_ranges, n * sizeof(ret[0]));
+	n_room = (size_t)(end - at - sizeof(cap)) / sizeof(ret[0]);
+	n = mri_min_u32(n, mri_min_u32(cap.nr_iovas, (uint32_t)n_room));
+	memcpy(ret, at + sizeof(cap), n * sizeof(ret[0]));
 	return (int)n;
 }
 

@@ -45,8 +45,11 @@ static int answer_iommu_info(int fd, void *arg)
 			    .version = 1 },
 		.nr_iovas = fake.n_ranges
 	};
-	const struct vfio_info_cap_header other = {
-		.id = 2, .version = 1, .next = fake.chain_loops ? 32 : 48
+	/* 12 bytes: kernels before 6.6 do not align what follows. */
+	const struct vfio_iommu_type1_info_dma_avail other = {
+		.header = { .id = VFIO_IOMMU_TYPE1_INFO_DMA_AVAIL,
+			    .version = 1,
+			    .next = fake.chain_loops ? 32 : 44 }
 	};
 	struct vfio_iommu_type1_info *info = arg;
 	uint8_t *bytes = arg;
@@ -58,8 +61,8 @@ static int answer_iommu_info(int fd, void *arg)
 	info->flags = VFIO_IOMMU_INFO_CAPS;
 	info->cap_offset = 32; /* another first: the chain is walked */
 	memcpy(bytes + 32, &other, sizeof(other));
-	memcpy(bytes + 48, &cap, sizeof(cap));
-	memcpy(bytes + 64, fake.ranges, fake.n_ranges * sizeof(fake.ranges[0]));
+	memcpy(bytes + 44, &cap, sizeof(cap));
+	memcpy(bytes + 60, fake.ranges, fake.n_ranges * sizeof(fake.ranges[0]));
 	return 0;
 }
 

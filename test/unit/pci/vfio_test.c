@@ -239,6 +239,15 @@ VFIO_TEST(without_ranges_from_the_kernel_iova_has_39_bits)
 			 (UINT64_C(1) << 39) - 1);
 }
 
+/* Behind a capability of 12 bytes, without padding. */
+VFIO_TEST(ranges_are_found_where_the_kernel_does_not_align_them)
+{
+	fake.ranges[1].end = (UINT64_C(1) << 48) - 1;
+	assert_int_equal(vfio_try(NIC_0, MR_PCI_AUTO, &f.pci, NULL), 0);
+	assert_int_equal(f.pci->space->iova.ranges[1].last,
+			 (UINT64_C(1) << 48) - 1);
+}
+
 VFIO_TEST(a_chain_that_loops_has_no_ranges)
 {
 	fake.chain_loops = true;
