@@ -44,7 +44,6 @@ enum {
 struct mri_offload {
 	mr_tx_burst_fn *burst; /* the driver's, as the next */
 	int (*arm)(struct mr_queue *queue);
-	uint32_t has_entered; /* the queue has ours instead; atomic */
 	uint32_t n;    /* entries of the frame held; 0: none is; atomic */
 	uint32_t done; /* bytes of its payload that were sent */
 	bool is_over;  /* all were */
@@ -62,9 +61,7 @@ struct pieces {
 
 static struct mri_offload *state_of(const struct mr_txq *txq)
 {
-	struct mri_offload *states = txq->queue.port->offload;
-
-	return states != NULL ? &states[txq->queue.idx] : NULL;
+	return __atomic_load_n(&txq->offload, __ATOMIC_RELAXED);
 }
 
 uint32_t mri_offload_cuts(uint16_t gso_type)
@@ -505,22 +502,21 @@ void mri_offload_enter(struct mr_port *port)
 		struct mr_txq *txq = port->txqs[i];
 
 		/* A driver may show fewer queues for a while. */
-		if (states[i].has_entered)
+		if (txq->offload != NULL)
 			continue;
 		states[i].burst = txq->burst;
 		states[i].arm = txq->queue.arm;
 		txq->burst = stage_burst;
 		if (txq->queue.arm != NULL)
 			txq->queue.arm = stage_arm;
-		__atomic_store_n(&states[i].has_entered, 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&txq->offload, &states[i], __ATOMIC_RELEASE);
 	}
 }
 
 bool mri_offload_has_entered(const struct mr_txq *txq)
 {
-	const struct mri_offload *o = state_of(txq);
-
-	return o == NULL || __atomic_load_n(&o->has_entered, __ATOMIC_ACQUIRE);
+	return txq->queue.port->offload == NULL ||
+	       __atomic_load_n(&txq->offload, __ATOMIC_ACQUIRE) != NULL;
 }
 
 int mri_offload_open(struct mr_port *port, struct mr_reason *reterr_reason)

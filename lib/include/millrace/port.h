@@ -174,6 +174,7 @@ struct mr_rxq {
 struct mr_txq {
 	struct mr_queue queue;
 	mr_tx_burst_fn *burst;
+	void *offload;            /**< private to lib/port */
 	struct mr_tx_stats stats; /**< written by its user thread */
 };
 
