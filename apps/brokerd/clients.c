@@ -162,17 +162,13 @@ static void admit_client(struct clients *clients, int fd)
 		return;
 	}
 	n_idle = n_idle_of(clients, peer.uid);
-	if (!rules_name(&clients->rules, &peer))
-		err = mr_fail(&why, -EPERM,
-			      "xdp: no rule of the broker allows user %u an "
-			      "interface",
-			      peer.uid);
-	else if (n_idle >= CLIENTS_MAX_STUCK)
+	err = rules_check_user(&clients->rules, &peer, &why);
+	if (err == 0 && n_idle >= CLIENTS_MAX_STUCK)
 		err = mr_fail(&why, -EAGAIN,
 			      "xdp: user %u has %u connections to the broker "
 			      "without a port; end them",
 			      peer.uid, n_idle);
-	else if (n_idle >= CLIENTS_MAX_IDLE)
+	else if (err == 0 && n_idle >= CLIENTS_MAX_IDLE)
 		end_oldest(clients, &peer.uid);
 	if (err == 0 || passrights_may(fd)) {
 		start_session(clients, fd, &peer, err, &why);

@@ -239,12 +239,15 @@ static bool is_for(const struct rule *rule, const struct peer *peer)
 	return false;
 }
 
-bool rules_name(const struct rules *rules, const struct peer *peer)
+int rules_check_user(const struct rules *rules, const struct peer *peer,
+		     struct mr_reason *ret_why)
 {
 	for (uint32_t i = 0; i < rules->n_rules; i++)
 		if (is_for(&rules->rules[i], peer))
-			return true;
-	return false;
+			return 0;
+	return mr_fail(ret_why, -EPERM,
+		       "xdp: no rule of the broker allows user %u an interface",
+		       peer->uid);
 }
 
 const struct rule *rules_find(const struct rules *rules,

@@ -53,8 +53,9 @@ int rules_read(struct mr_ctx *ctx, const char *path, struct rules *ret_rules,
 	       struct mr_reason *ret_why);
 void rules_free(struct rules *rules);
 
-/* Whether some rule is for this user. */
-bool rules_name(const struct rules *rules, const struct peer *peer);
+/* Whether some rule is for this user. 0 or, with a reason, -EPERM. */
+int rules_check_user(const struct rules *rules, const struct peer *peer,
+		     struct mr_reason *ret_why);
 /* The first rule for this user and interface. NULL, with a reason: there is
  * none. */
 const struct rule *rules_find(const struct rules *rules,

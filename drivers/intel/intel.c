@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The driver for Intel's 1 GbE controllers: which ones, options, open, close.
+ * The driver for Intel's 1 GbE controllers: which ones, open, close.
  *
  * Opening: device --> reset --> rings and their first buffers --> vectors -->
  * the order of intel_hw.c --> link. Closing: stop the device, so that it cannot
@@ -10,14 +10,6 @@
 #include <string.h>
 
 #include "intel.h"
-
-enum {
-	MIN_RING_ENTRIES = 64,
-	MAX_RING_ENTRIES = 4096,
-	DEFAULT_RING_ENTRIES = 512,
-	DEFAULT_ITR_US = 20,
-	MIN_MTU_BYTES = 68,
-};
 
 /* lib/port chooses the driver by these, and chips[] has a row for each. */
 static const struct mr_pci_id intel_ids[] = {
@@ -42,51 +34,6 @@ enum { N_CHIPS = sizeof(chips) / sizeof(chips[0]) };
 
 _Static_assert(sizeof(intel_ids) / sizeof(intel_ids[0]) == N_CHIPS + 1,
 	       "a chip for each id");
-
-static const char *const access_words[] = { "auto", "iommufd", "group",
-					    "noiommu", NULL };
-static const char *const rss_words[] = { "auto", "symmetric", "keep", NULL };
-static const char *const switch_words[] = { "auto", "on", "off", NULL };
-
-static int read_options(const struct mr_spec *spec, struct intel_options *o,
-			struct mr_reason *reason)
-{
-	uint32_t n_entries = 0;
-	int err;
-
-	if ((err = mr_spec_get_word(spec, "iommu", access_words, &o->access,
-				    reason)) < 0 ||
-	    (err = mr_spec_get_u32(spec, "queues", 1, 1, INTEL_MAX_QUEUES,
-				   &o->n_queues, reason)) < 0 ||
-	    (err = mr_spec_get_pow2(spec, "ring", DEFAULT_RING_ENTRIES,
-				    MIN_RING_ENTRIES, MAX_RING_ENTRIES,
-				    &n_entries, reason)) < 0 ||
-	    (err = mr_spec_get_pow2(spec, "rx-ring", n_entries,
-				    MIN_RING_ENTRIES, MAX_RING_ENTRIES,
-				    &o->n_rx_entries, reason)) < 0 ||
-	    (err = mr_spec_get_pow2(spec, "tx-ring", n_entries,
-				    MIN_RING_ENTRIES, MAX_RING_ENTRIES,
-				    &o->n_tx_entries, reason)) < 0 ||
-	    (err = mr_spec_get_u32(spec, "mtu", INTEL_DEFAULT_MTU,
-				   MIN_MTU_BYTES, UINT16_MAX, &o->mtu_bytes,
-				   reason)) < 0 ||
-	    (err = mr_spec_get_word(spec, "sg", switch_words, &o->sg, reason)) <
-		    0 ||
-	    (err = mr_spec_get_word(spec, "rss", rss_words, &o->rss, reason)) <
-		    0 ||
-	    (err = mr_spec_get_word(spec, "head-wb", switch_words, &o->head_wb,
-				    reason)) < 0 ||
-	    (err = mr_spec_get_u32(spec, "itr", DEFAULT_ITR_US, 0,
-				   INTEL_EITR_INTERVAL_MAX, &o->itr_us,
-				   reason)) < 0 ||
-	    (err = mr_spec_get_bool(spec, "promisc", &o->promisc, reason)) <
-		    0 ||
-	    (err = mr_spec_get_bool(spec, "allmulti", &o->allmulti, reason)) <
-		    0 ||
-	    (err = mr_spec_get_bool(spec, "vlan", &o->vlan, reason)) < 0)
-		return err;
-	return 0;
-}
 
 /* Find the chip of a spec, and check that it supports the options. */
 static int find_chip(struct mr_ctx *ctx, const struct mr_spec *spec,
@@ -134,7 +81,7 @@ static int intel_need(struct mr_ctx *ctx, const struct mr_spec *spec,
 {
 	struct intel_options options = { 0 };
 	const struct intel_chip *chip;
-	int err = read_options(spec, &options, reterr_reason);
+	int err = mri_intel_read_options(spec, &options, reterr_reason);
 
 	(void)page_bytes; /* each entry in flight may have its own page */
 	if (err == 0)
@@ -260,7 +207,8 @@ static int intel_open(struct mr_port *base, const struct mr_spec *spec,
 	int err;
 
 	port->timer_fd = -1;
-	if ((err = read_options(spec, &port->options, reterr_reason)) < 0 ||
+	if ((err = mri_intel_read_options(spec, &port->options,
+					  reterr_reason)) < 0 ||
 	    (err = find_chip(base->ctx, spec, &port->options, &port->chip,
 			     reterr_reason)) < 0 ||
 	    (err = choose_buffers(port, reterr_reason)) < 0)
@@ -291,11 +239,10 @@ static int intel_link(const struct mr_port *base, struct mr_link *ret_link)
 	return 0;
 }
 
-static const char *const intel_keys[] = { "iommu",     "queues",  "ring",
-					  "rx-ring",   "tx-ring", "mtu",
-					  "sg",        "head-wb", "itr",
-					  "vlan",      "promisc", "allmulti",
-					  "rss",       NULL };
+static const char *const intel_keys[] = {
+	"iommu",   "queues", "ring", "rx-ring", "tx-ring",  "mtu", "sg",
+	"head-wb", "itr",    "vlan", "promisc", "allmulti", "rss", NULL
+};
 
 extern const struct mr_driver mr_driver_intel;
 const struct mr_driver mr_driver_intel = {

@@ -177,6 +177,10 @@ static inline void intel_write(const struct intel_port *port, uint32_t offset,
 	mr_bar_write32(&port->bar, offset, value);
 }
 
+/* intel_options.c: -EINVAL */
+int mri_intel_read_options(const struct mr_spec *spec, struct intel_options *o,
+			   struct mr_reason *reason);
+
 /* intel_hw.c */
 /* Stop, reset, read the MAC address. -EIO, -ENODEV */
 int mri_intel_reset(struct intel_port *port, struct mr_reason *reterr_reason);

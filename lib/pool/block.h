@@ -160,7 +160,7 @@ struct mri_block_sums {
 };
 void mri_block_sums(const struct mr_pool *pool, struct mri_block_sums *sums);
 
-/* lib/pool/block_count.c: owners. Make the cache that cuts it its owner. */
+/* lib/pool/block_refs.c: owners. Make the cache that cuts it its owner. */
 void mri_block_start(struct mr_cache *cache, struct mri_block *block);
 /* Outstanding references; for the owner. Below 0: too many returned. */
 int64_t mri_block_n_out(const struct mri_block *block, uint32_t n_issued);

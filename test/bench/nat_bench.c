@@ -26,7 +26,7 @@
 #include <time.h>
 
 #include "config/addrs.h"
-#include "datapath/arp.h"
+#include "datapath/neighbours.h"
 #include "datapath/path.h"
 #include "nat_flood.h"
 #include "nat_traffic.h"

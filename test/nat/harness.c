@@ -11,7 +11,7 @@
 
 #include "config/addrs.h"
 #include "config/keys.h"
-#include "datapath/arp.h"
+#include "datapath/neighbours.h"
 #include "datapath/path.h"
 #include "datapath/steer.h"
 #include "harness.h"

@@ -5,7 +5,7 @@
 
 #include <millrace/driver_base.h>
 
-#include "datapath/arp.h"
+#include "datapath/neighbours.h"
 #include "harness.h"
 #include "mapping/session.h"
 #include "offload.h"

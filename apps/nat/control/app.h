@@ -9,7 +9,7 @@
 #include "support/run.h"
 #include "support/snapshot.h"
 
-#include "datapath/arp.h"
+#include "datapath/neighbours.h"
 #include "log.h"
 #include "offload.h"
 #include "options.h"

@@ -1,380 +1,154 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of neighbours: arp.h. */
-#include <arpa/inet.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/random.h>
-
+/* ARP packets: answer, learn and announce. RFC 826, RFC 5227. */
 #include "arp.h"
-#include "support/text.h"
 
-enum { BUCKET = 8, GENERATION_MASK = 0xff, HUGE_BYTES = 2 << 20 };
+#include <arpa/inet.h>
 
-static uint64_t word_of(enum nat_neighbour_state state, uint64_t generation,
-			uint64_t mac)
+#include "frame.h"
+#include "kernel.h"
+
+enum {
+	ANNOUNCE_BURST = 32,  /* per tick */
+	MAX_ANNOUNCED = 1024, /* external addresses */
+};
+
+void nat_arp_send(struct nat_path *path, enum nat_side side, uint16_t op,
+		  uint64_t to_mac, uint32_t sender, uint32_t target)
 {
-	return (uint64_t)state << 56 |
-	       (generation & GENERATION_MASK) << NAT_MAC_BITS | mac;
+	const struct nat_link *link = &path->links[side];
+	struct nat_packet packet;
+	struct mr_arp arp = { .hardware = htons(1),
+			      .protocol = htons(MR_ETHER_IPV4),
+			      .hardware_bytes = 6,
+			      .protocol_bytes = 4,
+			      .op = htons(op),
+			      .sender = sender,
+			      .target = target };
+
+	if (!nat_make(path, &packet, sizeof(arp)))
+		return;
+	memcpy(arp.sender_mac, &link->mac, 6);
+	memcpy(arp.target_mac, &to_mac, 6);
+	memcpy(mr_frame_data(path->base, packet.frames) + packet.l2_bytes, &arp,
+	       sizeof(arp));
+	nat_send_as(path, &packet, side, MR_ETHER_ARP,
+		    to_mac != 0 ? to_mac : NAT_MAC_MASK);
 }
 
-static uint64_t generation_of(uint64_t word)
+/* Whether we answer for addr on that side. */
+static bool is_ours(const struct nat_path *path, enum nat_side side,
+		    uint32_t addr)
 {
-	return word >> NAT_MAC_BITS & GENERATION_MASK;
+	return nat_addrs_of(&path->addrs, addr) &
+	       (side == NAT_INSIDE ? NAT_ADDR_OWN << side : NAT_ADDR_EXTERNAL);
 }
 
-static enum nat_neighbour_state state_of(uint64_t word)
+/* Whether an ARP packet is credible. */
+static bool is_plausible(const struct nat_path *path, enum nat_side side,
+			 const struct mr_eth *eth, const struct mr_arp *arp)
 {
-	return (enum nat_neighbour_state)(word >> 56);
+	return arp->hardware == htons(1) &&
+	       arp->protocol == htons(MR_ETHER_IPV4) &&
+	       arp->hardware_bytes == 6 && arp->protocol_bytes == 4 &&
+	       (arp->op == htons(MR_ARP_REQUEST) ||
+		arp->op == htons(MR_ARP_REPLY)) &&
+	       memcmp(arp->sender_mac, eth->src, 6) == 0 &&
+	       (arp->sender_mac[0] & 1) == 0 &&
+	       !is_ours(path, side, arp->sender) &&
+	       (arp->sender == 0 ||
+		(nat_addrs_of(&path->addrs, arp->sender) & NAT_ADDR_LINK
+								   << side &&
+		 !nat_addrs_is_martian(&path->addrs, side, arp->sender)));
 }
 
-/*
- * The i-th slot for an address: eight of one bucket, then eight of another.
- * Keyed, and mixed twice: addresses of a link are consecutive, and one
- * multiplication would spread them in stripes.
- */
-static uint32_t place_of(const struct nat_neighbours *neighbours,
-			 enum nat_side side, uint32_t addr, uint32_t i)
+bool nat_arp_input(struct nat_path *path, struct nat_packet *packet)
 {
-	uint64_t mixed = ((uint64_t)side << 32 | addr) * neighbours->seed;
-	uint32_t bucket;
+	const enum nat_side side = packet->from;
+	const struct mr_eth *eth;
+	const struct mr_arp *arp;
+	enum nat_drop drop = NAT_TAKEN;
+	uint32_t slot = NAT_SLOT_NONE;
+	bool is_for_us, asks;
 
-	mixed = (mixed ^ mixed >> 32) * UINT64_C(0xd6e8feb86659fd93);
-	bucket = (uint32_t)(mixed >> (i < BUCKET ? 48 : 32));
-	return (bucket & (NAT_NEIGHBOUR_SLOTS / BUCKET - 1)) * BUCKET +
-	       i % BUCKET;
-}
-
-int nat_neighbours_create(const struct nat_config *config,
-			  struct nat_neighbours **ret_neighbours,
-			  struct mr_reason *reterr_why)
-{
-	const size_t n_bytes =
-		NAT_NEIGHBOUR_SLOTS * sizeof(struct nat_neighbour);
-	struct nat_neighbours *neighbours = calloc(1, sizeof(*neighbours));
-
-	if (neighbours != NULL)
-		neighbours->slots = aligned_alloc(HUGE_BYTES, n_bytes);
-	if (neighbours == NULL || neighbours->slots == NULL) {
-		free(neighbours);
-		return fail_with(reterr_why, -ENOMEM,
-				 "no memory for the neighbour table");
+	if (!nat_pull_up(path, packet, packet->l2_bytes + sizeof(*arp))) {
+		nat_drop_packet(path, packet, NAT_DROP_ARP);
+		return false;
 	}
-	/* It is read at random: use one huge page, if available. */
-	madvise(neighbours->slots, n_bytes, MADV_HUGEPAGE);
-	do { /* repeats for one seed in a million */
-		memset(neighbours->slots, 0, n_bytes);
-		if (getrandom(&neighbours->seed, sizeof(neighbours->seed), 0) <
-		    0)
-			neighbours->seed = UINT64_C(0x9e3779b97f4a7c15);
-		neighbours->seed |= 1;
-	} while (!nat_neighbours_follow(neighbours, NULL, config, 0));
-	*ret_neighbours = neighbours;
+	eth = (const void *)mr_frame_data(path->base, packet->frames);
+	arp = (const void *)((const uint8_t *)eth + packet->l2_bytes);
+	is_for_us = is_ours(path, side, arp->target);
+	asks = arp->op == htons(MR_ARP_REQUEST);
+	if (is_plausible(path, side, eth, arp) && arp->sender != 0) {
+		/* RFC 826: learn from queries to us; else only renew
+		 * entries. */
+		slot = is_for_us && asks ?
+			       nat_neighbours_add(path->neighbours, side,
+						  arp->sender, false,
+						  path->now_s) :
+			       nat_neighbours_find(path->neighbours, side,
+						   arp->sender);
+		if (slot != NAT_SLOT_NONE)
+			nat_neighbours_learn(
+				path->neighbours, slot, side, arp->sender,
+				nat_mac(arp->sender_mac), path->now_s);
+	}
+	if (is_for_us && asks && is_plausible(path, side, eth, arp))
+		nat_arp_send(path, side, MR_ARP_REPLY, nat_mac(arp->sender_mac),
+			     arp->target, arp->sender);
+	else if (slot == NAT_SLOT_NONE)
+		drop = NAT_DROP_ARP;
+	/* The kernel also learns from ARP, but only we answer queries. */
+	(is_for_us && asks ? nat_drop_packet :
+			     nat_leave_to_kernel)(path, packet, drop);
+	return drop == NAT_TAKEN;
+}
+
+/* The i-th address for which we answer outside, or 0 after the last. Addresses
+ * of forwards are in the pool or our own. */
+static uint32_t external_at(const struct nat_config *config, uint32_t i)
+{
+	if (i < config->n_one_to_ones)
+		return config->one_to_ones[i].outside_addr;
+	i -= config->n_one_to_ones;
+	for (uint32_t j = 0; j < config->n_pool; j++) {
+		const uint32_t n =
+			config->pool[j].last - config->pool[j].first + 1;
+
+		if (i < n)
+			return config->pool[j].first + i;
+		i -= n;
+	}
 	return 0;
 }
 
-void nat_neighbours_destroy(struct nat_neighbours *neighbours)
+static void announce_one(struct nat_path *path, enum nat_side side,
+			 uint32_t addr)
 {
-	if (neighbours == NULL)
-		return;
-	free(neighbours->slots);
-	free(neighbours);
+	if (nat_addrs_of(&path->addrs, addr) & NAT_ADDR_LINK << side)
+		nat_arp_send(path, side, MR_ARP_REQUEST, 0, addr, addr);
 }
 
-uint32_t nat_neighbours_find(const struct nat_neighbours *neighbours,
-			     enum nat_side side, uint32_t addr)
+/* Gratuitous ARP: own addresses at once, external ones a few per tick. */
+void nat_announce(struct nat_path *path)
 {
-	uint64_t mac;
+	const struct nat_config *config = path->config;
 
-	for (uint32_t i = 0; i < 2 * BUCKET; i++) {
-		const uint32_t slot = place_of(neighbours, side, addr, i);
+	if (path->n_announced == 0)
+		for (uint32_t side = 0; side < NAT_SIDES; side++)
+			for (uint32_t i = 0; i < config->sides[side].n_addrs;
+			     i++)
+				announce_one(
+					path, side,
+					htonl(config->sides[side].addrs[i]));
+	for (uint32_t i = 0; i < ANNOUNCE_BURST; i++) {
+		const uint32_t addr = external_at(config, path->n_announced++);
 
-		if (nat_neighbours_look(neighbours, slot, side, addr, &mac) !=
-		    NAT_NEIGHBOUR_NONE)
-			return slot;
-	}
-	return NAT_SLOT_NONE;
-}
-
-/* It may be reused: it failed, was not confirmed for some time, or no worker
- * had room for its query. */
-static bool is_idle(const struct nat_neighbour *n, uint32_t now_s)
-{
-	const uint64_t word = __atomic_load_n(&n->mac, __ATOMIC_RELAXED);
-	const int32_t age_s = nat_neighbour_age_s(n, now_s);
-
-	return state_of(word) == NAT_NEIGHBOUR_FAILED ||
-	       state_of(word) == NAT_NEIGHBOUR_DOUBTFUL ||
-	       (state_of(word) == NAT_NEIGHBOUR_INCOMPLETE &&
-		age_s > NAT_INCOMPLETE_S) ||
-	       (state_of(word) == NAT_NEIGHBOUR_REACHABLE &&
-		age_s > NAT_REACHABLE_S);
-}
-
-/* Rules may use it from now on, or no longer. One that is being probed is in
- * use. */
-static void tell_rules(const struct nat_neighbours *neighbours, uint32_t slot)
-{
-	const struct nat_neighbour *n = &neighbours->slots[slot];
-	uint64_t word, until_ns;
-
-	if (neighbours->rules == NULL)
-		return;
-	do { /* again if another worker has changed it meanwhile */
-		word = __atomic_load_n(&n->mac, __ATOMIC_ACQUIRE);
-		if (state_of(word) == NAT_NEIGHBOUR_PROBE)
+		path->is_announced =
+			addr == 0 || path->n_announced > MAX_ANNOUNCED;
+		if (path->is_announced)
 			return;
-		until_ns = 0;
-		if (state_of(word) == NAT_NEIGHBOUR_FIXED)
-			until_ns = UINT64_MAX;
-		else if (state_of(word) == NAT_NEIGHBOUR_REACHABLE)
-			until_ns = (__atomic_load_n(&n->confirmed_s,
-						    __ATOMIC_RELAXED) +
-				    NAT_REACHABLE_S + UINT64_C(1)) *
-				   1000000000u;
-		mr_rules_hop(neighbours->rules, nat_neighbours_hop(n, slot),
-			     word & NAT_MAC_MASK, until_ns);
-	} while (__atomic_load_n(&n->mac, __ATOMIC_ACQUIRE) != word);
-}
-
-void nat_neighbours_share(struct nat_neighbours *neighbours,
-			  struct mr_rules *rules)
-{
-	neighbours->rules = rules;
-	for (uint32_t i = 0; i < NAT_NEIGHBOUR_SLOTS && rules != NULL; i++)
-		tell_rules(neighbours, i);
-}
-
-/* Claim the slot; false: another worker was faster. */
-static bool claim_slot(struct nat_neighbours *neighbours, uint32_t slot,
-		       uint64_t key, uint32_t now_s)
-{
-	struct nat_neighbour *n = &neighbours->slots[slot];
-	uint64_t old = __atomic_load_n(&n->mac, __ATOMIC_RELAXED);
-	const uint64_t generation =
-		generation_of(__atomic_load_n(&n->key, __ATOMIC_RELAXED)) + 1;
-
-	if (!__atomic_compare_exchange_n(
-		    &n->mac, &old,
-		    word_of(NAT_NEIGHBOUR_INCOMPLETE, generation, 0), false,
-		    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-		return false;
-	tell_rules(neighbours, slot);
-	__atomic_store_n(&n->confirmed_s, now_s, __ATOMIC_RELAXED);
-	/* Pairs with the acquire in nat_neighbours_look(). */
-	__atomic_store_n(&n->key,
-			 key | (generation & GENERATION_MASK) << NAT_MAC_BITS,
-			 __ATOMIC_RELEASE);
-	return true;
-}
-
-static bool is_free(const struct nat_neighbour *n)
-{
-	return state_of(__atomic_load_n(&n->mac, __ATOMIC_RELAXED)) ==
-	       NAT_NEIGHBOUR_NONE;
-}
-
-/* Where the emptier bucket of an address begins: the first, if equal. */
-static uint32_t emptier_bucket(const struct nat_neighbours *neighbours,
-			       enum nat_side side, uint32_t addr)
-{
-	uint32_t n_free[2] = { 0 };
-
-	for (uint32_t i = 0; i < 2 * BUCKET; i++)
-		n_free[i / BUCKET] += is_free(
-			&neighbours
-				 ->slots[place_of(neighbours, side, addr, i)]);
-	return n_free[1] > n_free[0] ? BUCKET : 0;
-}
-
-uint32_t nat_neighbours_add(struct nat_neighbours *neighbours,
-			    enum nat_side side, uint32_t addr, bool evicts,
-			    uint32_t now_s)
-{
-	const uint64_t key = (uint64_t)side << 32 | addr;
-	uint32_t slot = nat_neighbours_find(neighbours, side, addr);
-	uint32_t first;
-
-	if (slot != NAT_SLOT_NONE)
-		return slot;
-	/* This fills the buckets of a large link evenly. */
-	first = emptier_bucket(neighbours, side, addr);
-	for (uint32_t i = 0; i < 2 * BUCKET; i++) {
-		struct nat_neighbour *n;
-
-		slot = place_of(neighbours, side, addr,
-				(first + i) % (2 * BUCKET));
-		n = &neighbours->slots[slot];
-		if (is_free(n) && claim_slot(neighbours, slot, key, now_s))
-			return slot;
+		if ((nat_addrs_of(&path->addrs, htonl(addr)) &
+		     NAT_ADDR_OWN << NAT_OUTSIDE) == 0)
+			announce_one(path, NAT_OUTSIDE, htonl(addr));
 	}
-	for (uint32_t i = 0; evicts && i < 2 * BUCKET; i++) {
-		struct nat_neighbour *n;
-
-		slot = place_of(neighbours, side, addr, i);
-		n = &neighbours->slots[slot];
-		if (is_idle(n, now_s) &&
-		    claim_slot(neighbours, slot, key, now_s))
-			return slot;
-	}
-	return NAT_SLOT_NONE;
-}
-
-/* Change the mac word of addr's entry, if it still is addr's. */
-static bool change_entry(struct nat_neighbour *n, enum nat_side side,
-			 uint32_t addr, uint64_t old, uint64_t word)
-{
-	const uint64_t key = __atomic_load_n(&n->key, __ATOMIC_ACQUIRE);
-
-	/* A slot that gets another address changes its mac word first. */
-	return (key & NAT_MAC_MASK) == ((uint64_t)side << 32 | addr) &&
-	       generation_of(key) == generation_of(old) &&
-	       __atomic_compare_exchange_n(&n->mac, &old, word, false,
-					   __ATOMIC_RELEASE, __ATOMIC_RELAXED);
-}
-
-void nat_neighbours_learn(struct nat_neighbours *neighbours, uint32_t slot,
-			  enum nat_side side, uint32_t addr, uint64_t mac,
-			  uint32_t now_s)
-{
-	struct nat_neighbour *n = &neighbours->slots[slot];
-	const uint64_t old = __atomic_load_n(&n->mac, __ATOMIC_ACQUIRE);
-
-	/* Another worker was faster, and has learned it. */
-	if (state_of(old) != NAT_NEIGHBOUR_FIXED &&
-	    change_entry(
-		    n, side, addr, old,
-		    word_of(NAT_NEIGHBOUR_REACHABLE, generation_of(old), mac)))
-		__atomic_store_n(&n->confirmed_s, now_s, __ATOMIC_RELAXED);
-	tell_rules(neighbours, slot);
-}
-
-bool nat_neighbours_move(struct nat_neighbours *neighbours, uint32_t slot,
-			 enum nat_side side, uint32_t addr,
-			 enum nat_neighbour_state from,
-			 enum nat_neighbour_state to, uint32_t now_s)
-{
-	struct nat_neighbour *n = &neighbours->slots[slot];
-	const uint64_t old = __atomic_load_n(&n->mac, __ATOMIC_ACQUIRE);
-
-	if (state_of(old) != from ||
-	    !change_entry(n, side, addr, old,
-			  word_of(to, generation_of(old), old & NAT_MAC_MASK)))
-		return false;
-	if (to == NAT_NEIGHBOUR_FAILED || to == NAT_NEIGHBOUR_INCOMPLETE)
-		__atomic_store_n(&n->confirmed_s, now_s, __ATOMIC_RELAXED);
-	tell_rules(neighbours, slot);
-	return true;
-}
-
-struct nat_neighbour_info
-nat_neighbours_at(const struct nat_neighbours *neighbours, uint32_t slot)
-{
-	const uint64_t key =
-		__atomic_load_n(&neighbours->slots[slot].key, __ATOMIC_ACQUIRE);
-	struct nat_neighbour_info info = {
-		.side = (enum nat_side)(key >> 32 & 1), .addr = (uint32_t)key
-	};
-
-	info.state = nat_neighbours_look(neighbours, slot, info.side, info.addr,
-					 &info.mac);
-	return info;
-}
-
-bool nat_neighbours_forget(struct nat_neighbours *neighbours, uint32_t slot,
-			   uint32_t now_s)
-{
-	const struct nat_neighbour_info is =
-		nat_neighbours_at(neighbours, slot);
-
-	return (is.state == NAT_NEIGHBOUR_REACHABLE ||
-		is.state == NAT_NEIGHBOUR_DOUBTFUL ||
-		is.state == NAT_NEIGHBOUR_FAILED) &&
-	       nat_neighbours_move(neighbours, slot, is.side, is.addr, is.state,
-				   NAT_NEIGHBOUR_NONE, now_s);
-}
-
-void nat_neighbours_doubt(struct nat_neighbours *neighbours, enum nat_side side)
-{
-	for (uint32_t slot = 0; slot < NAT_NEIGHBOUR_SLOTS; slot++) {
-		const struct nat_neighbour_info is =
-			nat_neighbours_at(neighbours, slot);
-
-		if (is.state == NAT_NEIGHBOUR_REACHABLE && is.side == side)
-			nat_neighbours_move(neighbours, slot, side, is.addr,
-					    NAT_NEIGHBOUR_REACHABLE,
-					    NAT_NEIGHBOUR_DOUBTFUL, 0);
-	}
-}
-
-/* False: too many static ones in one bucket. */
-static bool fix_neighbour(struct nat_neighbours *neighbours, enum nat_side side,
-			  const struct nat_fixed_neighbour *fixed,
-			  uint32_t now_s)
-{
-	const uint32_t addr = htonl(fixed->addr);
-	const uint64_t mac = nat_mac(fixed->mac);
-	struct nat_neighbour *n;
-	uint64_t old;
-	uint32_t slot;
-
-	do { /* retry if a worker changed it meanwhile */
-		slot = nat_neighbours_add(neighbours, side, addr, true, now_s);
-		if (slot == NAT_SLOT_NONE)
-			return false;
-		n = &neighbours->slots[slot];
-		old = __atomic_load_n(&n->mac, __ATOMIC_ACQUIRE);
-	} while (!change_entry(
-		n, side, addr, old,
-		word_of(NAT_NEIGHBOUR_FIXED, generation_of(old), mac)));
-	tell_rules(neighbours, slot);
-	return true;
-}
-
-/* It is no longer static: the next user probes it, and uses it meanwhile. */
-static void unfix_neighbour(struct nat_neighbours *neighbours,
-			    enum nat_side side, uint32_t addr, uint32_t now_s)
-{
-	const uint32_t slot = nat_neighbours_find(neighbours, side, addr);
-
-	if (slot != NAT_SLOT_NONE &&
-	    nat_neighbours_move(neighbours, slot, side, addr,
-				NAT_NEIGHBOUR_FIXED, NAT_NEIGHBOUR_REACHABLE,
-				now_s)) {
-		__atomic_store_n(&neighbours->slots[slot].confirmed_s,
-				 now_s - NAT_REACHABLE_S - 1, __ATOMIC_RELAXED);
-		tell_rules(neighbours, slot);
-	}
-}
-
-static bool is_among(const struct nat_side_config *c, uint32_t addr)
-{
-	for (uint32_t i = 0; i < c->n_neighbours; i++)
-		if (c->neighbours[i].addr == addr)
-			return true;
-	return false;
-}
-
-bool nat_neighbours_follow(struct nat_neighbours *neighbours,
-			   const struct nat_config *before,
-			   const struct nat_config *config, uint32_t now_s)
-{
-	bool is_complete = true;
-
-	for (enum nat_side side = 0; side < NAT_SIDES; side++) {
-		const struct nat_side_config *c = &config->sides[side];
-		const struct nat_side_config *b =
-			before != NULL ? &before->sides[side] : NULL;
-
-		for (uint32_t i = 0; b != NULL && i < b->n_neighbours; i++)
-			if (!is_among(c, b->neighbours[i].addr))
-				unfix_neighbour(neighbours, side,
-						htonl(b->neighbours[i].addr),
-						now_s);
-		for (uint32_t i = 0; i < c->n_neighbours; i++)
-			is_complete &= fix_neighbour(neighbours, side,
-						     &c->neighbours[i], now_s);
-	}
-	return is_complete;
 }

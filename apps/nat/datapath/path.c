@@ -8,7 +8,7 @@
 
 #include <millrace/experimental/flow_way.h>
 
-#include "arp_packet.h"
+#include "arp.h"
 #include "forward.h"
 #include "fragment.h"
 #include "resolve.h"

@@ -22,7 +22,7 @@
 
 struct recorder;       /* support/capture.h */
 struct nat_addrs;      /* of a configuration; addrs.h */
-struct nat_neighbours; /* of both sides, shared by all workers; arp.h */
+struct nat_neighbours; /* of both sides, shared by all workers; neighbours.h */
 
 enum { NAT_OUTBOX_MAX = 4 * MR_BURST_MAX };
 

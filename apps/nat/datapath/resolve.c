@@ -7,7 +7,7 @@
 
 #include "resolve.h"
 
-#include "arp_packet.h"
+#include "arp.h"
 #include "frame.h"
 #include "icmp_send.h"
 

@@ -2,7 +2,7 @@
 /* The slow path: handles a single frame of any kind. */
 #include "slow_path.h"
 
-#include "arp_packet.h"
+#include "arp.h"
 #include "decide.h"
 #include "forward.h"
 #include "fragment.h"

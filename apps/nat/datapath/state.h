@@ -10,7 +10,7 @@
  *         decide.c    where it goes, and as what; icmp.c for errors
  *         forward.c   doing it: changes headers and size; resolve.c finds
  *                     the next hop
- *         fragment.c, syn.c, local.c, kernel.c, arp_packet.c: what is special
+ *         fragment.c, syn.c, local.c, kernel.c, arp.c: what is special
  *         icmp_send.c refuses a packet, frame.c sends and drops frames
  */
 #ifndef NAT_STATE_H
@@ -18,7 +18,7 @@
 
 #include <netinet/in.h>
 
-#include "arp.h"
+#include "neighbours.h"
 #include "config/addrs.h"
 #include "held.h"
 #include "path.h"

@@ -2,7 +2,8 @@
 /*
  * The program on the interface. It sends each frame to the socket of the queue
  * on which it arrived. If there is none, it drops and counts the frame or, with
- * the option partial, leaves it to the kernel.
+ * the option partial, leaves it to the kernel. Frames that the port's filter
+ * does not match never come here: filter_program.c counts and passes them.
  *
  * Each program exists twice, with one body: only a program in a "frags" section
  * gets frames of several buffers, and a veth allows its peer an MTU above one

@@ -14,9 +14,8 @@ import resource
 import signal
 
 import pytest
-
 from bench_program import complaints
-from mr_bench import result, times
+from mr_bench import percentiles, result
 
 VALUES = [i * i for i in range(1000)]  # latencies of the first trial
 BUILT = {"compiler": "gcc 12", "flags": "-O2", "millrace": "0.1.0"}
@@ -67,8 +66,8 @@ def folder(tmp_path_factory):
     """A document in all forms."""
     made = tmp_path_factory.mktemp("forms")
     late, first = measured([]), measured(VALUES)
-    times.describe(late, 1514)
-    buckets = times.describe(first, 60).counts
+    percentiles.describe(late, 1514)
+    buckets = percentiles.describe(first, 60).counts
     root = result.begin("throughput", 'a "b"', ["throughput", "x"], BUILT)
     written = result.Result(root, {
         kind: str(made / f"a.{kind}") for kind in ("out", "csv", "hdr")})
@@ -208,7 +207,7 @@ def test_percentile_text(folder, written):
 
 
 def test_percentiles_are_those_of_all_values():
-    of = times.Times(counted(range(1, 1001)))
+    of = percentiles.Times(counted(range(1, 1001)))
     assert [of.at(p) for p in (0, 50, 99.9, 99.99, 100)] == [
         1, 500, 999, 1000, 1000]
     found = of.summary()
@@ -218,23 +217,23 @@ def test_percentiles_are_those_of_all_values():
 
 
 def test_no_values_have_no_percentiles():
-    of = times.Times(None)
+    of = percentiles.Times(None)
     assert (of.at(50), of.summary(), of.percentiles(), of.coarse()) == (
         0, None, [], [])
 
 
 def test_values_above_the_range_count_as_the_maximum():
     last = {"n": 2, "n_over": 1, "min": 5, "max": 1 << 50, "sum": 0,
-            "sum_sq": 0, "counts": [[5, 1], [times.LAST, 1]]}
-    assert times.Times(last).at(100) == 1 << 50
+            "sum_sq": 0, "counts": [[5, 1], [percentiles.LAST, 1]]}
+    assert percentiles.Times(last).at(100) == 1 << 50
 
 
 def test_buckets_are_narrow_and_without_gaps():
-    for i in range(times.LAST):
-        low, end = times.low(i), times.low(i + 1)
+    for i in range(percentiles.LAST):
+        low, end = percentiles.low(i), percentiles.low(i + 1)
         assert end - low == 1 or 0 < (end - low) * 1000 < low
-        assert bucket(low) == bucket(end - 1) == i == times.bucket_of(low)
-    assert times.low(times.LAST + 1) == 1 << 40
+        assert bucket(low) == bucket(end - 1) == i == percentiles.bucket_of(low)
+    assert percentiles.low(percentiles.LAST + 1) == 1 << 40
 
 
 def test_the_coarse_histogram_loses_no_value():
@@ -242,7 +241,7 @@ def test_the_coarse_histogram_loses_no_value():
     while ns < 1 << 40:
         values.append(ns)
         ns = ns * 21 // 20 + 1
-    coarse, end = times.Times(counted(values)).coarse(), 0
+    coarse, end = percentiles.Times(counted(values)).coarse(), 0
     for low, next_end, _ in coarse:
         assert low >= end
         end = next_end

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of lib/pool/block_count.c, and of the counts of owners in pool.h, under
+ * Tests of lib/pool/block_refs.c, and of the counts of owners in pool.h, under
  * all schedules with a few preemptions: a block or a page comes back
  * once, when the last of its owners has freed it.
  */
@@ -24,7 +24,7 @@
 
 #include "pool/cache.h"
 
-#include "pool/block_count.c"
+#include "pool/block_refs.c"
 
 /* One block of which an owner cut some frags, and who has them. */
 static struct blocks {

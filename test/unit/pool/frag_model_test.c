@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Test of lib/pool/frag.c, block.c and block_count.c: long random sequences of
+ * Test of lib/pool/frag.c, block.c and block_refs.c: long random sequences of
  * operations with fixed seeds, against a model that knows what is where.
  */
 #include "support/pool_unit.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of lib/pool/frag.c, block.c and block_count.c: limits, frags as frames,
+ * Tests of lib/pool/frag.c, block.c and block_refs.c: limits, frags as frames,
  * and how blocks come back. Where frags lie, and what prepare, commit and abort
  * do: frag_model_test.c.
  */

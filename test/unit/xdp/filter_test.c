@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of drivers/xdp/program/filter_ebpf.c: the translation of a filter
+ * Tests of drivers/xdp/program/filter_program.c: the translation of a filter
  * must match the same frames as libpcap's interpreter.
  */
 #include <arpa/inet.h>

@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
+from mr_bench.percentiles import describe as describe_trial
 from mr_bench.result import Result, begin, describe
-from mr_bench.times import describe as describe_trial
 from mr_support import program
 
 

@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Any
 
 from mr_bench import machine
-from mr_bench.times import SUB_BITS, VALUE_BITS, Buckets, bucket_of
+from mr_bench.percentiles import SUB_BITS, VALUE_BITS, Buckets, bucket_of
 from mr_support import output
 from mr_support.text import print_error, utf8
 

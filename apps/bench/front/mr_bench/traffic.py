@@ -15,11 +15,11 @@ from types import FrameType
 from typing import Any
 
 from mr_bench.explain import Ends, explain, is_silent, tail_text
+from mr_bench.percentiles import Times
+from mr_bench.percentiles import describe as describe_trial
 from mr_bench.rates import WIRE_BYTES
 from mr_bench.result import Result, begin, cannot_write, check, complain, describe
 from mr_bench.shared_options import Options, read
-from mr_bench.times import Times
-from mr_bench.times import describe as describe_trial
 from mr_support import output, program
 from mr_support.options import Option, Wrong
 

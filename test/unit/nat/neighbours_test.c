@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of apps/nat/datapath/arp.c: the table of neighbours. */
+/* Tests of apps/nat/datapath/neighbours.c: the table of neighbours. */
 #include "support/unit.h"
 
 #include <arpa/inet.h>
 #include <stdbool.h>
 
-#include "datapath/arp.h"
+#include "datapath/neighbours.h"
 
 static struct nat_neighbours *table(const struct nat_config *config)
 {
