@@ -167,7 +167,7 @@ void snapshot_take_pool(struct snapshot *snapshot,
 #define GAUGE(member, help) ROW(member, true, help)
 #define COUNTER(member, help) ROW(member, false, help)
 
-const struct pool_row pool_rows[N_POOL_ROWS] = {
+const struct pool_row pool_rows[] = {
 	GAUGE(page_bytes, "Size of a page."),
 	GAUGE(n_pages, "Pages of the pool."),
 	GAUGE(n_free, "Pages in caches, the depot and the page allocator."),
@@ -188,6 +188,9 @@ const struct pool_row pool_rows[N_POOL_ROWS] = {
 	COUNTER(free_invalid, "Freed addresses that are in no pool."),
 	COUNTER(depot_cas_failed, "Failed compare-and-swaps in the depot."),
 };
+
+_Static_assert(sizeof(pool_rows) / sizeof(pool_rows[0]) == N_POOL_ROWS,
+	       "each row has a name");
 
 uint64_t pool_row_value(const struct pool_row *row,
 			const struct mr_pool_stats *stats)

@@ -162,7 +162,7 @@ struct pool_row {
 	size_t offset, n_bytes; /* in struct mr_pool_stats */
 	bool is_gauge;
 };
-enum { N_POOL_ROWS = 18 };
+enum { N_POOL_ROWS = 17 };
 extern const struct pool_row pool_rows[N_POOL_ROWS];
 uint64_t pool_row_value(const struct pool_row *row,
 			const struct mr_pool_stats *stats);

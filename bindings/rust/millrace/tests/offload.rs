@@ -38,8 +38,8 @@ fn launch_times_of_a_port_without_them_drop_the_frame() {
     let pool = pool(Safety::States);
     let mut cache = Cache::new(&pool).unwrap();
     let [(_, mut tx), (mut rx, _)] = pair(&pool, "");
-    let mut burst = Burst::<3>::new(&pool);
-    let mut metas = [Meta::default(); 3];
+    let mut burst = Burst::<32>::new(&pool);
+    let mut metas = [Meta::default(); 32];
 
     while burst.n_entries() < 3 {
         burst.alloc(&mut cache, 60).unwrap();
