@@ -250,8 +250,8 @@ def test_a_signal_is_success_only_for_a_run_without_an_end(
                 "--rate", "1k", "--max-lag", "60", "--out", path, *words,
                 "null:"], text=True, stdout=subprocess.PIPE,
                stderr=subprocess.PIPE) as process:
+        # Its engine may not have started yet.
         signals.await_sigint(process)
-        time.sleep(0.5)
         process.send_signal(number)
         _, err = process.communicate(timeout=LIMIT_S)
     assert process.returncode == rc, err
@@ -262,9 +262,8 @@ def test_a_signal_is_success_only_for_a_run_without_an_end(
 def test_sigint_ends_tx_with_its_figures():
     with popen([BENCH, "tx", "null:"], text=True, stdout=subprocess.PIPE,
                stderr=subprocess.PIPE) as process:
-        signals.await_sigint(process)
-        time.sleep(3)  # 100000 frames, on a busy machine, too
+        assert "tx" in process.stdout.readline()  # of the first second
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 0, err
-    assert re.search(r"(?m)^sent +\d{6,} frames ", out)
+    assert re.search(r"(?m)^sent +[1-9]\d* frames ", out)

@@ -358,7 +358,6 @@ def test_a_signal_fails_only_a_replay_that_has_an_end(capture, loops, rc, why):
                 capture.inp, "null:"], text=True, stdout=subprocess.PIPE,
                stderr=subprocess.PIPE) as process:
         signals.await_sigint(process)
-        time.sleep(0.5)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=LIMIT_S)
     assert process.returncode == rc, err

@@ -180,7 +180,6 @@ class Output(unittest.TestCase):
                     stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                     text=True) as process:
                 signals.await_sigint(process)  # all three are blocked at once
-                time.sleep(0.5)
                 process.send_signal(number)
                 out, _ = process.communicate(timeout=LIMIT_S)
                 self.assertEqual(process.returncode, 0)

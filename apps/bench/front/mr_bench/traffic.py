@@ -95,20 +95,27 @@ class Engine:
         self.process: subprocess.Popen[bytes] | None = None
         self.result = Result({}, options.files)
         self.ends = Ends()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        numbers = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+        for number in numbers:
             # nohup(1) is obeyed.
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self._forward)
-        # A process group of its own: Ctrl-C reaches it once, through this one.
-        self.process = process = subprocess.Popen(
-            ["mr-bench", "serve"],
-            executable=program.companion(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            process_group=0,
-        )
-        if self.n_signals:
-            process.terminate()
+        # It inherits the mask: a signal waits until the engine reads its signals, and never
+        # kills it while it starts.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+        try:
+            # A process group of its own: Ctrl-C reaches it once, through this one.
+            self.process = process = subprocess.Popen(
+                ["mr-bench", "serve"],
+                executable=program.companion(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                process_group=0,
+            )
+            if self.n_signals:
+                process.terminate()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         assert process.stdin is not None and process.stdout is not None
         self.to, self.from_ = process.stdin, process.stdout
         # What is written to one that has ended is no reason to end.
