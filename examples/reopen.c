@@ -53,6 +53,7 @@ static unsigned long long count(struct mr_port *port, struct mr_cache *cache)
 	uint32_t n;
 
 	mr_port_subscribe(port, note_loss, &is_away);
+	printf("counting\n");
 	while (!is_stopping) {
 		/* Between two bursts, nobody uses the queues. */
 		if (is_away && mr_port_reopen(port, &why) == 0) {
