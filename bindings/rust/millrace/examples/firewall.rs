@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::{env, error, fs, io, process};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinSet, LocalSet};
 
 const MAX_TASKS: u32 = 32;
@@ -114,6 +115,8 @@ async fn run(list: &str, specs: [&str; 2]) -> Result<(), Box<dyn error::Error>> 
     let n = Counts::default();
     let shared = Rc::new(Shared { list, pool, n });
     let (local, mut tasks) = (LocalSet::new(), JoinSet::new());
+    // Before the first frame passes, so that Ctrl-C always ends it with its counts.
+    let mut interrupt = signal(SignalKind::interrupt())?;
     for (from, to) in [(&a, &b), (&b, &a)] {
         for i in 0..from.info().n_rxqs {
             let queues = from.rxq(i).zip(to.txq(i));
@@ -123,7 +126,7 @@ async fn run(list: &str, specs: [&str; 2]) -> Result<(), Box<dyn error::Error>> 
     }
     tokio::select! {
         failed = local.run_until(tasks.join_next()) => failed.ok_or("no task")???,
-        signal = tokio::signal::ctrl_c() => signal?,
+        _ = interrupt.recv() => {}
     }
     let [passed, listed, unsent] = shared.n.get();
     println!("{passed} passed, {listed} listed, {unsent} not sent");
