@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import select
 import signal
 import subprocess
 import time
@@ -271,7 +272,22 @@ def test_an_unwritable_file_is_refused_at_once(bench, tmp_path, option):
     assert done.rc == 0, done.err
 
 
-def test_a_terminal_has_a_line_with_the_time_left(tmp_path):
+def read_terminal(terminal, until=None):
+    """What is shown there, until these words or its end."""
+    said = b""
+    end_s = time.monotonic() + limit(60)
+    while until is None or until not in said:
+        left_s = max(0, end_s - time.monotonic())
+        assert select.select([terminal], [], [], left_s)[0], said
+        try:
+            said += os.read(terminal, 65536)
+        except OSError:  # all has been read, and it has ended
+            assert until is None, said
+            break
+    return said
+
+
+def test_a_terminal_has_a_line_with_the_time_left():
     """Of all sizes, not of the one at hand."""
     master, slave = pty.openpty()
     with subprocess.Popen([BENCH, "frameloss", "--trial", "0.2", "--rate",
@@ -281,12 +297,7 @@ def test_a_terminal_has_a_line_with_the_time_left(tmp_path):
                            "--json", "pair:a", "pair:a"], stderr=slave,
                           stdout=subprocess.DEVNULL) as process:
         os.close(slave)
-        said = b""
-        while True:
-            try:
-                said += os.read(master, 65536)
-            except OSError:  # all has been read, and it has ended
-                break
+        said = read_terminal(master)
     os.close(master)
     assert process.returncode == 0
     left = [int(n) for n in re.findall(rb"about (\d+) s left", said)]
@@ -325,13 +336,14 @@ def engine_of(process):
 def test_results_are_written_if_a_thread_hangs(tmp_path):
     """The process ends under it, but not before the files are written."""
     path = tmp_path / "hung.json"
+    master, slave = pty.openpty()
     with subprocess.Popen(
             [BENCH, "frameloss", "--trial", "0.2", "--rate", "1k", "--settle",
-             "0.1", "--sizes", "rfc2544", "--quiet", "--out", path,
-             "pair:a", "pair:a"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True) as hung:
+             "0.1", "--sizes", "rfc2544", "--out", path, "pair:a", "pair:a"],
+            stdout=subprocess.PIPE, stderr=slave, text=True) as hung:
+        os.close(slave)
+        read_terminal(master, b"128 B: trial 1")
         engine = engine_of(hung)
-        time.sleep(2.5)  # some trials
         tids = []
         while not tids:  # each trial has its own
             tids = [int(task.name)
@@ -346,7 +358,8 @@ def test_results_are_written_if_a_thread_hangs(tmp_path):
         # A thread that is traced is the tracer's to bury, before its process.
         while os.WIFSTOPPED(os.waitpid(tid, WALL)[1]):
             pass
-        out, err = hung.stdout.read(), hung.stderr.read()
+        out, err = hung.stdout.read(), read_terminal(master).decode()
+    os.close(master)
     assert hung.returncode == 1
     measured = json.loads(path.read_text())
     assert not measured["complete"] and measured["trials"]
@@ -376,10 +389,13 @@ def test_a_second_signal_ends_an_engine_that_hangs():
                           stderr=subprocess.DEVNULL) as process:
         engine = engine_of(process)
         os.kill(engine, signal.SIGSTOP)
-        for _ in range(2):
+        # Two that come at once are one.
+        end_s = time.monotonic() + limit(20)
+        while process.poll() is None:
+            assert time.monotonic() < end_s
             process.terminate()
-            time.sleep(0.5)
-        assert process.wait(limit(10)) == -signal.SIGTERM
+            time.sleep(0.05)
+    assert process.returncode == -signal.SIGTERM
     # What its parent does not bury is init's, or stays dead.
     status = Path(f"/proc/{engine}/status")
     assert not status.exists() or "State:\tZ" in status.read_text()
@@ -388,20 +404,23 @@ def test_a_second_signal_ends_an_engine_that_hangs():
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_ctrl_c_prints_the_results_so_far(tmp_path, number):
     path = tmp_path / "cut.json"
+    master, slave = pty.openpty()
     with subprocess.Popen(
             [BENCH, "throughput", "--virtual", "--trial", "0.3", "--out", path,
              "--device", "rate=2M", *PORTS],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            stdout=subprocess.PIPE, stderr=slave, text=True,
             # Or CI ignores it.
             preexec_fn=lambda: signal.signal(number, signal.SIG_DFL)) as cut:
-        engine_of(cut)
-        time.sleep(1)
+        os.close(slave)
+        read_terminal(master, b"trial 2")
         cut.send_signal(number)
-        out, err = cut.communicate(timeout=limit(60))
+        out = cut.communicate(timeout=limit(60))[0]
+    err = read_terminal(master).decode()
+    os.close(master)
     assert cut.returncode == 1
     assert "ended by a signal" in err
     measured = json.loads(path.read_text())
-    assert not measured["complete"]
+    assert not measured["complete"] and measured["trials"]
     assert measured["why_incomplete"] == "ended by a signal"
     for row in measured["rows"]:
         assert "incomplete" in row["note"] and "incomplete" in out

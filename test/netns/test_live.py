@@ -277,7 +277,7 @@ def thread_of(pid):
 def test_frames_due_during_a_setup_call_are_named(lab, cable):
     """As after 2^32 rounds, some minutes: the call ends, the next one begins,
     and what is due meanwhile is given up."""
-    source, _ = cable
+    source, wire = cable
     process = Process(lab, source, [BENCH, "tx", "live:g0", "--json", "--quiet",
                                     "--rate", "100k", "-d", 3, "--max-lag",
                                     "0.001"])
@@ -285,7 +285,7 @@ def test_frames_due_during_a_setup_call_are_named(lab, cable):
     engine = process.child()
     wait_until("it is in the kernel", lambda: thread_of(engine))
     thread = thread_of(engine)
-    time.sleep(0.5)
+    assert wire.receive(1, limit(30))  # its first call has begun
     for _ in range(3):
         ctypes.CDLL(None).tgkill(engine, thread, signal.SIGALRM)
         time.sleep(0.2)

@@ -60,6 +60,13 @@ class Stream(threading.Thread):
         self.join()
 
 
+def await_frames(a, b, n):
+    """Wait until each of two streams has sent so many more."""
+    ends = a.n + n, b.n + n
+    wait_until(f"{n} frames were sent",
+               lambda: a.n >= ends[0] and b.n >= ends[1])
+
+
 @pytest.mark.parametrize("whose", ["port", "peer"])
 @pytest.mark.short
 def test_down_and_up_again_during_traffic(lab, star, whose):
@@ -68,10 +75,10 @@ def test_down_and_up_again_during_traffic(lab, star, whose):
     for victim in (0, 1):
         namespace, name = (star.middle, star.ports[victim]) \
             if whose == "port" else (star.hosts[victim], "h0")
-        with Stream(source), Stream(sink):
-            time.sleep(0.1)
+        with Stream(source) as a, Stream(sink) as b:
+            await_frames(a, b, 100)
             namespace.ip("link", "set", name, "down")
-            time.sleep(0.3)
+            await_frames(a, b, 300)
             namespace.ip("link", "set", name, "up")
             assert passes(source, sink, victim)
             assert passes(sink, source, victim)

@@ -140,8 +140,10 @@ def test_a_step_is_ended_at_its_limit(lab, capfd):
 
 
 def test_if_the_device_ends_the_measurement_is_not_valid(lab, capfd):
-    device = Device("d", "sleep 0.5; exit 4", "true")
-    steps = [lab.step("a", "echo 1 > $MR_OUT; sleep 1", device), lab.step("b", device=device)]
+    device = Device("d", "until grep -q begun LOG; do sleep 0.01; done; exit 4", "true")
+    steps = [
+        lab.step("a", "echo 1 > $MR_OUT; echo begun >> LOG; sleep 1", device),
+        lab.step("b", device=device)]
     _, runner = lab.run(*steps)
     assert runner.n_done == 0
     assert "the device ended during the measurement" in capfd.readouterr().err

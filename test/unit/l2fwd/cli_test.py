@@ -18,11 +18,13 @@ import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
+TOP = Path(__file__).resolve().parents[3]
+sys.path[:0] = [str(TOP / folder) for folder in ("test/support", "apps/ctl", "apps/support")]
 
 import signals  # noqa: E402 pylint: disable=wrong-import-position
 from errors import errors_of  # noqa: E402 pylint: disable=wrong-import-position
 from host import limit, popen  # noqa: E402 pylint: disable=wrong-import-position
+from mr_ctl.client import Connection  # noqa: E402 pylint: disable=wrong-import-position
 
 PROGRAM = ""
 LIMIT_S = limit(30)
@@ -225,16 +227,25 @@ class Terminal(unittest.TestCase):
     def test_a_terminal_that_is_stopped_holds_up_nothing(self):
         master, slave = pty.openpty()
         before = termios.tcgetattr(slave)
-        with popen([PROGRAM, "null:", "null:"],
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = Path(folder.name, "x.sock")
+        with popen([PROGRAM, "--control", str(path), "null:", "null:"],
                    stdin=slave, stdout=slave, stderr=slave,
                    env=os.environ | {"TERM": "xterm"}) as process:
             shown = b""
             while b"awake" not in shown:
                 shown += os.read(master, 65536)
             termios.tcflow(slave, termios.TCOOFF)  # as ^S does
-            time.sleep(2.5)  # a report is due meanwhile
+            connection = Connection(path)
+            end_s = time.monotonic() + LIMIT_S
+            while not (n_skipped := connection.ask_one("stats")["skipped"]) \
+                    and time.monotonic() < end_s:
+                time.sleep(0.05)
+            connection.close()
             process.send_signal(signal.SIGTERM)
             self.assertEqual(process.wait(LIMIT_S), 1)
+        self.assertGreater(n_skipped, 0)
         self.assertEqual(termios.tcgetattr(slave), before)
         os.close(master)
         os.close(slave)

@@ -245,6 +245,14 @@ class Run(unittest.TestCase):
         self.assertEqual(list(Path(self.folder.name).iterdir()), [])
         return out, err
 
+    def await_frames(self):
+        """The statistics, as soon as frames are counted."""
+        end_s = time.monotonic() + LIMIT_S
+        while not (shown := json.loads(self.ask("show", "--json")[1]))["received"]:
+            self.assertLess(time.monotonic(), end_s, "no frame is counted")
+            time.sleep(0.01)
+        return shown
+
     def n_reloads(self):
         """Those that are over, taken up or refused."""
         shown = self.ask("show", "--json")[1]
@@ -253,7 +261,7 @@ class Run(unittest.TestCase):
 
     def test_frames_that_are_nobodys_are_counted(self):
         process = self.start("--json")
-        time.sleep(1.2)
+        self.await_frames()
         out, _ = self.finish(process, signal.SIGTERM)
         final = json.loads(out.splitlines()[-1])
         self.assertTrue(final["final"] and final["invariants_hold"]
@@ -280,9 +288,7 @@ class Run(unittest.TestCase):
         """At rest, as the man page says. Frames come without end, so what is
         read meanwhile is off by what is on its way."""
         process = self.start("--json")
-        time.sleep(1.2)
-        shown = json.loads(self.ask("show", "--json")[1])
-        self.assertGreater(shown["received"], 0)
+        shown = self.await_frames()
         text = self.ask("show")[1]
         # Of ports, queues, drops and the pool, what is 0 as well.
         for words in ("null: queues 0 rx received ",
