@@ -189,27 +189,13 @@ static bool copy_frame(struct dpdk_rxq *rxq, struct mr_cache *cache,
 		       const struct rte_mbuf *mbuf, struct mr_frame *frames,
 		       uint32_t n)
 {
-	const struct mr_port *base = rxq->port->base;
-	const uint32_t room_bytes =
-		base->page_bytes - base->headroom_bytes - base->tailroom_bytes;
-	uint64_t addrs[MR_MAX_SEGS];
-	const uint32_t n_got =
-		mr_frag_alloc_bulk(cache, addrs, n, base->page_bytes);
+	uint32_t from = 0;
 
-	if (n_got < n) {
-		mr_frag_free_bulk(cache, addrs, n_got);
+	if (mr_port_alloc_frame(rxq->port->base, cache, mbuf->pkt_len,
+				UINT64_MAX, frames) == 0)
 		return false;
-	}
-	for (uint32_t i = 0; i < n; i++) {
-		const uint32_t from = i * room_bytes;
-
-		frames[i] = (struct mr_frame){
-			.addr = addrs[i] + base->headroom_bytes,
-			.len = RTE_MIN(mbuf->pkt_len - from, room_bytes),
-			.flags = i + 1 < n ? MR_FRAME_MORE : 0,
-		};
+	for (uint32_t i = 0; i < n; from += frames[i++].len)
 		copy_bytes(rxq, mbuf, from, &frames[i]);
-	}
 	mr_counter_add(&rxq->base.stats.events[MR_RX_EVENT_FOREIGN_COPIED], 1);
 	return true;
 }
@@ -245,9 +231,7 @@ static void drop_frame(struct dpdk_rxq *rxq, struct rte_mbuf *mbuf,
 static uint32_t n_entries(const struct dpdk_rxq *rxq,
 			  const struct rte_mbuf *mbuf)
 {
-	const struct mr_port *base = rxq->port->base;
-	const uint32_t room_bytes =
-		base->page_bytes - base->headroom_bytes - base->tailroom_bytes;
+	const uint32_t room_bytes = mr_port_room_bytes(rxq->port->base);
 
 	for (const struct rte_mbuf *seg = mbuf; seg != NULL; seg = seg->next)
 		if (seg->data_len == 0)

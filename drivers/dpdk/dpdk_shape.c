@@ -163,46 +163,14 @@ static uint32_t copy(struct dpdk_txq *txq, struct mr_cache *cache,
 		     struct mr_frame *out, enum dpdk_shape *ret_why)
 {
 	const struct mr_port *base = txq->port->base;
-	const uint32_t headroom = base->headroom_bytes;
-	const uint32_t room =
-		base->page_bytes - headroom - base->tailroom_bytes;
-	const uint64_t n_bytes = mr_frame_n_bytes(in, n_in);
-	const uint32_t n = (uint32_t)((n_bytes + room - 1) / room);
-	uint32_t from = 0, from_at = 0, n_got;
-	uint64_t addrs[MR_MAX_SEGS];
+	const uint32_t room = mr_port_room_bytes(base);
 
 	*ret_why = DPDK_TOO_LONG;
-	if (n > max)
+	if (mr_frame_n_bytes(in, n_in) > (uint64_t)max * room)
 		return 0;
 	*ret_why = DPDK_NO_BUFFER;
-	n_got = mr_frag_alloc_bulk(cache, addrs, n, base->page_bytes);
-	for (uint32_t i = 0; i < n_got; i++)
-		out[i] = (struct mr_frame){ addrs[i] + headroom, 0,
-					    i + 1 < n ? MR_FRAME_MORE : 0 };
-	for (uint32_t i = 0; i < n_got; i++)
-		if (!is_registered(txq, &out[i]))
-			*ret_why = DPDK_INVALID;
-	if (n_got < n || *ret_why == DPDK_INVALID) {
-		mr_frag_free_bulk(cache, addrs, n_got);
-		*ret_why = DPDK_NO_BUFFER;
-		return 0;
-	}
-	for (uint32_t i = 0; i < n; i++)
-		while (out[i].len < room && from < n_in) {
-			const uint32_t k = RTE_MIN(in[from].len - from_at,
-						   room - out[i].len);
-
-			memcpy(data_of(txq, &out[i]) + out[i].len,
-			       data_of(txq, &in[from]) + from_at, k);
-			out[i].len += k;
-			from_at += k;
-			if (from_at == in[from].len) {
-				from++;
-				from_at = 0;
-			}
-		}
-	out[0].flags |= in[0].flags & ~(uint32_t)MR_FRAME_MORE;
-	return n;
+	return mr_port_copy_frame(base, cache, in, n_in,
+				  dpdk_n_registered(txq->view), out);
 }
 
 /*
@@ -301,28 +269,6 @@ static void write_headers(struct dpdk_txq *txq, struct rte_mbuf *mbuf,
 	first->pkt_len = (uint32_t)mr_frame_n_bytes(frames, n);
 }
 
-/* DPDK_POSTABLE: the frame is fine so far. */
-static enum dpdk_shape check(const struct dpdk_txq *txq,
-			     const struct mr_frame *frames, uint32_t n,
-			     bool is_gso)
-{
-	const uint64_t n_bytes = mr_frame_n_bytes(frames, n);
-	const uint32_t max_bytes =
-		__atomic_load_n(&txq->port->mtu_bytes, __ATOMIC_RELAXED) +
-		DPDK_LINK_BYTES;
-
-	for (uint32_t i = 0; i < n; i++)
-		if (frames[i].len == 0 ||
-		    !mr_region_is_backed(txq->port->base->region,
-					 frames[i].addr, frames[i].len))
-			return DPDK_INVALID;
-	if (n_bytes < DPDK_MIN_FRAME_BYTES)
-		return DPDK_INVALID;
-	return n > MR_MAX_SEGS || (n_bytes > max_bytes && !is_gso) ?
-		       DPDK_TOO_LONG :
-		       DPDK_POSTABLE;
-}
-
 /* Save what the plan, or a device before sending, will overwrite. */
 static void take_note(const uint8_t *bytes, const struct plan *plan,
 		      struct dpdk_note *note)
@@ -358,13 +304,21 @@ enum dpdk_shape mri_dpdk_shape(struct dpdk_txq *txq, struct mr_cache *cache,
 			       struct dpdk_note *ret_note)
 {
 	const bool is_gso = meta != NULL && (meta->valid & MR_META_GSO);
-	enum dpdk_shape shape = check(txq, frames, n, is_gso);
+	const uint64_t max_bytes =
+		is_gso ? UINT64_MAX :
+			 __atomic_load_n(&txq->port->mtu_bytes,
+					 __ATOMIC_RELAXED) +
+				 DPDK_LINK_BYTES;
+	const int drop = mr_tx_find_fault(txq->port->base->region, frames, n,
+					  DPDK_MIN_FRAME_BYTES, max_bytes);
+	enum dpdk_shape shape = DPDK_POSTABLE;
 	struct mr_frame own[MR_MAX_SEGS];
 	struct plan plan = { 0 };
 
 	*ret_note = (struct dpdk_note){ 0 };
-	if (shape != DPDK_POSTABLE)
-		return shape;
+	if (drop >= 0)
+		return drop == MR_TX_DROP_TOO_LONG ? DPDK_TOO_LONG :
+						     DPDK_INVALID;
 	if (!plan_sum(txq, frames, (uint32_t)mr_frame_n_bytes(frames, n), meta,
 		      &plan))
 		return DPDK_TOO_LONG; /* nobody segments it */

@@ -49,45 +49,27 @@ void mri_dpdk_ops_free(struct rte_mempool *mempool)
 	(void)mempool;
 }
 
-/* Cold: drop buffers of a segment behind a gap. */
-static uint32_t keep_registered(const struct dpdk_view *view, uint64_t *addrs,
-				uint32_t n)
-{
-	uint32_t n_kept = 0;
-
-	for (uint32_t i = 0; i < n; i++) {
-		if (addrs[i] < dpdk_n_registered(view))
-			addrs[n_kept++] = addrs[i];
-		else
-			mr_pool_frag_free_bulk(view->pool, &addrs[i], 1);
-	}
-	return n_kept;
-}
-
 static uint32_t alloc(const struct dpdk_view *view, struct dpdk_call *call,
 		      uint64_t *addrs, uint32_t n)
 {
 	const uint32_t page_bytes = 1u << view->page_shift;
-	uint64_t last, beyond = 0;
+	uint64_t n_bytes = dpdk_n_registered(view);
 
-	if (unlikely(dpdk_n_registered(view) == 0))
+	if (unlikely(n_bytes == 0))
 		return 0; /* rte_mempool_free() expects all of them */
 	uint32_t n_got =
 		call != NULL ?
 			mr_frag_alloc_bulk(call->cache, addrs, n, page_bytes) :
 			mr_pool_frag_alloc_bulk(view->pool, addrs, n);
 
-	/* The pool may have grown since. */
-	last = dpdk_n_registered(view) - 1;
-	/* The subtraction borrows, and sets the top bit, if behind the last. */
-	for (uint32_t i = 0; i < n_got; i++)
-		beyond |= last - addrs[i];
-	if (likely(beyond >> 63 == 0))
+	n_bytes = dpdk_n_registered(view); /* the pool may have grown */
+	if (likely(mr_addrs_are_below(addrs, n_got, n_bytes)))
 		return n_got;
 	/* Retry once; the page allocator prefers low segments. */
-	n_got = keep_registered(view, addrs, n_got);
+	n_got = mr_pool_keep_below(view->pool, addrs, n_got, n_bytes);
 	n = mr_pool_frag_alloc_bulk(view->pool, addrs + n_got, n - n_got);
-	return n_got + keep_registered(view, addrs + n_got, n);
+	return n_got +
+	       mr_pool_keep_below(view->pool, addrs + n_got, n, n_bytes);
 }
 
 void mri_dpdk_give_back(const struct dpdk_view *view, uint64_t addr)

@@ -68,11 +68,8 @@ static int pad(struct intel_txq *txq, struct mr_cache *cache, struct job *job)
 	if (addr == MR_ADDR_NONE)
 		return MR_TX_DROP_NO_BUFFER;
 	memset(to, 0, INTEL_MIN_TX_BYTES);
-	for (uint32_t i = 0; i < job->n; i++) {
-		memcpy(to, mr_frame_data(port->base, &job->entries[i]),
-		       job->entries[i].len);
-		to += job->entries[i].len;
-	}
+	mr_frame_copy_bytes(port->base, job->entries, 0, to,
+			    (uint32_t)job->n_bytes);
 	mr_frame_free_bulk(cache, job->entries, job->n);
 	job->entries[0] = padded;
 	job->n = 1;

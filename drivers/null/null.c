@@ -78,8 +78,6 @@ static int null_tx_arm(struct mr_queue *queue)
 static int null_open(struct mr_port *base, const struct mr_spec *spec,
 		     struct mr_reason *reterr_reason)
 {
-	const uint32_t room =
-		base->page_bytes - base->headroom_bytes - base->tailroom_bytes;
 	uint32_t n, frame_bytes;
 	int err;
 
@@ -87,7 +85,8 @@ static int null_open(struct mr_port *base, const struct mr_spec *spec,
 			      reterr_reason);
 	if (err == 0)
 		err = mr_spec_get_u32(spec, "len", DEFAULT_FRAME_BYTES, 14,
-				      room, &frame_bytes, reterr_reason);
+				      mr_port_room_bytes(base), &frame_bytes,
+				      reterr_reason);
 	if (err == 0)
 		err = mr_port_make_queues(base, n, sizeof(struct null_rxq),
 					  sizeof(struct null_txq),

@@ -2,18 +2,6 @@
 /* pair: the sending end of a lane. */
 #include "pair.h"
 
-/* The drop reason of a frame of n entries, or -1 if it is good. */
-static int objection(const struct pair_txq *txq, const struct mr_frame *frame,
-		     uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (frame[i].len == 0 ||
-		    !mr_region_is_backed(txq->region, frame[i].addr,
-					 frame[i].len))
-			return MR_TX_DROP_INVALID;
-	return n > txq->max_segs ? MR_TX_DROP_TOO_LONG : -1;
-}
-
 /* Post n entries of good frames, which fit, to the other end. */
 static void post(struct pair_lane *lane, const struct mr_frame *frames,
 		 uint32_t n)
@@ -40,7 +28,11 @@ uint32_t mri_pair_tx_burst(struct mr_txq *base, struct mr_cache *cache,
 	txq->n_wanted = 0;
 	for (i = 0; i < n;) {
 		const uint32_t len = mr_frame_n_entries(frames + i);
-		const int drop = objection(txq, frames + i, len);
+		const int drop =
+			len > txq->max_segs ?
+				MR_TX_DROP_TOO_LONG :
+				mr_tx_find_fault(txq->region, frames + i, len,
+						 1, UINT64_MAX);
 
 		if (drop < 0 && len > n_room) {
 			txq->n_wanted = len;

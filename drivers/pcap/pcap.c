@@ -206,7 +206,6 @@ static int read_options(struct pcap_port *port, const struct mr_spec *spec,
 			struct mr_reason *reterr_reason)
 {
 	static const char *const on_off[] = { "on", "off", NULL };
-	const struct mr_port *base = &port->base;
 	uint32_t is_off;
 	int err;
 
@@ -222,8 +221,7 @@ static int read_options(struct pcap_port *port, const struct mr_spec *spec,
 		err = mr_spec_get_u32(spec, "loop", 1, 0, MAX_PASSES,
 				      &port->rxq.n_passes, reterr_reason);
 	port->rxq.max_segs = is_off ? 1 : MR_MAX_SEGS;
-	port->rxq.room_bytes =
-		base->page_bytes - base->headroom_bytes - base->tailroom_bytes;
+	port->rxq.room_bytes = mr_port_room_bytes(&port->base);
 	return err;
 }
 

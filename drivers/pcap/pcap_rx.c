@@ -118,27 +118,15 @@ static bool read_record(struct pcap_rxq *rxq)
 	return false;
 }
 
-/* Copy the record into n buffers, leaving headroom and tailroom. */
-static void fill(const struct pcap_rxq *rxq, const uint64_t *addrs,
-		 struct mr_frame *frames, uint32_t n)
+/* Copy the record into the n entries of a frame. */
+static void copy_record(const struct pcap_rxq *rxq,
+			const struct mr_frame *frames, uint32_t n)
 {
-	const struct mr_port *port = rxq->base.queue.port;
 	const uint8_t *from = rxq->bytes;
-	uint32_t n_left = rxq->n_bytes;
 
-	for (uint32_t i = 0; i < n; i++) {
-		const uint32_t len =
-			n_left < rxq->room_bytes ? n_left : rxq->room_bytes;
-
-		frames[i] = (struct mr_frame){
-			.addr = addrs[i] + port->headroom_bytes,
-			.len = len,
-			.flags = i + 1 < n ? MR_FRAME_MORE : 0,
-		};
-		memcpy(mr_frame_data(port->base, &frames[i]), from, len);
-		from += len;
-		n_left -= len;
-	}
+	for (uint32_t i = 0; i < n; from += frames[i++].len)
+		memcpy(mr_frame_data(rxq->base.queue.port->base, &frames[i]),
+		       from, frames[i].len);
 }
 
 static void fill_meta(const struct pcap_rxq *rxq, struct mr_meta *meta)
@@ -158,27 +146,24 @@ uint32_t mri_pcap_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
 			   uint32_t n)
 {
 	struct pcap_rxq *rxq = (struct pcap_rxq *)base;
-	const uint32_t buffer_bytes = base->queue.port->page_bytes;
-	uint64_t addrs[MR_MAX_SEGS];
 	uint64_t n_frames = 0, n_bytes = 0;
 	uint32_t n_done = 0;
 
 	while (n_done < n && !rxq->is_at_end) {
-		uint32_t n_segs, n_got;
+		uint32_t n_segs;
 
 		if (rxq->record == NULL && !read_record(rxq))
 			break;
 		n_segs = (rxq->n_bytes + rxq->room_bytes - 1) / rxq->room_bytes;
 		if (n_segs > n - n_done)
 			break; /* left to the next burst */
-		n_got = mr_frag_alloc_bulk(cache, addrs, n_segs, buffer_bytes);
-		if (n_got < n_segs) {
-			mr_frag_free_bulk(cache, addrs, n_got);
+		if (mr_port_alloc_frame(base->queue.port, cache, rxq->n_bytes,
+					UINT64_MAX, frames + n_done) == 0) {
 			mr_counter_add(
 				&base->stats.events[MR_RX_EVENT_POOL_EMPTY], 1);
 			break;
 		}
-		fill(rxq, addrs, frames + n_done, n_segs);
+		copy_record(rxq, frames + n_done, n_segs);
 		if (meta != NULL)
 			fill_meta(rxq, meta + n_done);
 		n_done += n_segs;

@@ -13,34 +13,6 @@
 
 #include "pcap_port.h"
 
-/* Entries of the frame that begins at frames[0], and its bytes. */
-static uint32_t measure(const struct mr_frame *frames, uint64_t *ret_n_bytes)
-{
-	uint32_t n = 0;
-
-	*ret_n_bytes = 0;
-	do {
-		*ret_n_bytes += frames[n].len;
-	} while (frames[n++].flags & MR_FRAME_MORE);
-	return n;
-}
-
-/* The drop reason of a frame of n entries, or -1 if it is good. */
-static int objection(const struct pcap_txq *txq, const struct mr_frame *frames,
-		     uint32_t n, uint64_t n_bytes)
-{
-	const struct mr_port *port = txq->base.queue.port;
-
-	for (uint32_t i = 0; i < n; i++)
-		if (frames[i].len == 0 ||
-		    !mr_region_is_backed(port->region, frames[i].addr,
-					 frames[i].len))
-			return MR_TX_DROP_INVALID;
-	return n > MR_MAX_SEGS || n_bytes > PCAP_MAX_FRAME_BYTES ?
-		       MR_TX_DROP_TOO_LONG :
-		       -1;
-}
-
 /* No device will do it later. txq->frame has the frame in one piece. */
 static void finish_csum(struct pcap_txq *txq, const struct mr_frame *frame,
 			const struct mr_meta *meta, uint32_t n_bytes)
@@ -80,13 +52,7 @@ static void dump(struct pcap_txq *txq, const struct mr_frame *frames,
 	const uint8_t *bytes = mr_frame_data(base, frames);
 
 	if (n > 1 || (frames[0].flags & MR_FRAME_CSUM_PARTIAL)) {
-		uint8_t *to = txq->frame;
-
-		for (uint32_t i = 0; i < n; i++) {
-			memcpy(to, mr_frame_data(base, &frames[i]),
-			       frames[i].len);
-			to += frames[i].len;
-		}
+		mr_frame_copy_bytes(base, frames, 0, txq->frame, n_bytes);
 		bytes = txq->frame;
 	}
 	finish_csum(txq, frames, meta, n_bytes);
@@ -124,9 +90,10 @@ uint32_t mri_pcap_tx_burst(struct mr_txq *base, struct mr_cache *cache,
 		return 0;
 	clock_gettime(CLOCK_REALTIME, &now);
 	for (uint32_t i = 0; i < n;) {
-		uint64_t len;
-		const uint32_t n_segs = measure(frames + i, &len);
-		int why = objection(txq, frames + i, n_segs, len);
+		const uint32_t n_segs = mr_frame_n_entries(frames + i);
+		const uint64_t len = mr_frame_n_bytes(frames + i, n_segs);
+		int why = mr_tx_find_fault(base->queue.port->region, frames + i,
+					   n_segs, 1, PCAP_MAX_FRAME_BYTES);
 
 		if (why < 0 && txq->dumper == NULL)
 			why = MR_TX_DROP_DEVICE;

@@ -56,11 +56,6 @@ static int parse(const struct mr_spec *spec, struct tap_options *o,
 	return err;
 }
 
-static uint32_t room_of(const struct mr_port *port)
-{
-	return port->page_bytes - port->headroom_bytes - port->tailroom_bytes;
-}
-
 static int fail(const struct tap_port *port, const char *what,
 		struct mr_reason *reason)
 {
@@ -190,7 +185,7 @@ static int make_queues(struct tap_port *port, const struct tap_options *o,
 		rxq->base.burst = mri_tap_rx_burst;
 		rxq->n_segs = rxq->n_used = rxq->base.n_min =
 			o->has_sg ? MR_MAX_SEGS : 1;
-		rxq->room_bytes = room_of(base);
+		rxq->room_bytes = mr_port_room_bytes(base);
 		rxq->pieces[0] =
 			(struct iovec){ &rxq->header, sizeof(rxq->header) };
 		rxq->pieces[1 + rxq->n_segs] =
@@ -226,7 +221,8 @@ static int tap_open(struct mr_port *base, const struct mr_spec *spec,
 
 	if (err < 0)
 		return err;
-	if (o.has_tso && room_of(base) * MR_MAX_SEGS < TAP_MAX_FRAME_BYTES)
+	if (o.has_tso &&
+	    mr_port_room_bytes(base) * MR_MAX_SEGS < TAP_MAX_FRAME_BYTES)
 		return mr_fail(reason, -ENOTSUP,
 			       "%s: tso=on needs pages with room for %d bytes "
 			       "beside headroom and tailroom; use larger pages",

@@ -34,7 +34,7 @@ static bool refill(struct tap_rxq *rxq, struct mr_cache *cache)
  * Returns the drop reason of what was read, or -1. The kernel cuts off what
  * does not fit, and tells nobody: hence the byte behind the buffers.
  */
-static int objection(const struct tap_rxq *rxq, uint64_t n_bytes)
+static int find_rx_fault(const struct tap_rxq *rxq, uint64_t n_bytes)
 {
 	if (n_bytes < TAP_MIN_FRAME_BYTES)
 		return MR_RX_DROP_INVALID;
@@ -108,7 +108,7 @@ uint32_t mri_tap_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
 			break;
 		}
 		got -= (ssize_t)sizeof(rxq->header);
-		drop = objection(rxq, (uint64_t)got);
+		drop = find_rx_fault(rxq, (uint64_t)got);
 		if (drop >= 0) {
 			mr_counter_add(&base->stats.drops[drop], 1);
 			mr_counter_add(&base->stats.received, 1);

@@ -7,22 +7,6 @@
 
 #include "tap.h"
 
-/* The drop reason of a frame of n entries, or -1 if it is good. */
-static int objection(const struct mr_port *port, const struct mr_frame *frames,
-		     uint32_t n)
-{
-	const uint64_t n_bytes = mr_frame_n_bytes(frames, n);
-
-	if (n > MR_MAX_SEGS || n_bytes > TAP_MAX_FRAME_BYTES)
-		return MR_TX_DROP_TOO_LONG;
-	for (uint32_t i = 0; i < n; i++)
-		if (frames[i].len == 0 ||
-		    !mr_region_is_backed(port->region, frames[i].addr,
-					 frames[i].len))
-			return MR_TX_DROP_INVALID;
-	return n_bytes < TAP_MIN_FRAME_BYTES ? MR_TX_DROP_INVALID : -1;
-}
-
 /* What is left to the kernel. False: GSO without the checksum's offset. */
 static bool make_header(struct tap_txq *txq, const struct mr_frame *frame,
 			const struct mr_meta *meta, struct tap_header *header)
@@ -54,7 +38,9 @@ static int send_one(struct tap_txq *txq, const struct mr_frame *frames,
 		    uint32_t n, const struct mr_meta *meta)
 {
 	struct mr_port *port = txq->base.queue.port;
-	const int drop = objection(port, frames, n);
+	const int drop =
+		mr_tx_find_fault(port->region, frames, n, TAP_MIN_FRAME_BYTES,
+				 TAP_MAX_FRAME_BYTES);
 	struct iovec pieces[1 + MR_MAX_SEGS];
 	struct tap_header header;
 

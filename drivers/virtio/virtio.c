@@ -154,16 +154,10 @@ static int virtio_need(struct mr_ctx *ctx, const struct mr_spec *spec,
 	return 0;
 }
 
-/* Bytes of a frame that fit in an rx buffer after its header. */
-static uint32_t buffer_bytes(const struct mr_port *base)
-{
-	return base->page_bytes - base->headroom_bytes - base->tailroom_bytes;
-}
-
 static bool is_longer_than_a_buffer(const struct mr_port *base,
 				    uint32_t mtu_bytes)
 {
-	return mtu_bytes + VIRTIO_LINK_BYTES > buffer_bytes(base);
+	return mtu_bytes + VIRTIO_LINK_BYTES > mr_port_room_bytes(base);
 }
 
 /* Choose the port's MTU, from the device's limits and the options. */
@@ -213,7 +207,7 @@ static int negotiate(struct virtio_port *port, struct mr_reason *reason)
 			       "%s: sg=off: an MTU of %u does not fit in a "
 			       "buffer of %u bytes",
 			       base->info->name, base->info->mtu_bytes,
-			       buffer_bytes(base));
+			       mr_port_room_bytes(base));
 	offered = port->offered;
 	if (o->rss == VIRTIO_AUTO && !mri_virtio_has_rss_enough(port))
 		offered &= ~virtio_bit(VIRTIO_F_RSS);
@@ -461,7 +455,7 @@ static int virtio_set_mtu(struct mr_port *base, uint32_t mtu_bytes,
 			       "%s: an MTU of %u: its buffers take at most %u; "
 			       "open it with sg=on",
 			       base->info->name, mtu_bytes,
-			       buffer_bytes(base) - VIRTIO_LINK_BYTES);
+			       mr_port_room_bytes(base) - VIRTIO_LINK_BYTES);
 	mri_virtio_queues_set_mtu(port, mtu_bytes);
 	return 0;
 }

@@ -20,14 +20,6 @@ static void count_event(struct virtio_txq *txq, enum mr_tx_event event)
 	mr_counter_add(&txq->base.stats.events[event], 1);
 }
 
-/* The device can access all of it: all segments are mapped. */
-static bool is_mapped(const struct virtio_txq *txq,
-		      const struct mr_frame *entry)
-{
-	return entry->len > 0 && mr_region_is_backed(txq->port->base.region,
-						     entry->addr, entry->len);
-}
-
 static bool is_ours_in_front(const struct virtio_txq *txq,
 			     const struct mr_cache *cache,
 			     const struct mr_frame *entry)
@@ -42,7 +34,10 @@ bool mri_virtio_has_room(const struct virtio_txq *txq,
 			 const struct mr_cache *cache,
 			 const struct mr_frame *entry)
 {
-	return is_mapped(txq, entry) && is_ours_in_front(txq, cache, entry);
+	/* The device can access all of it: all segments are mapped. */
+	return mr_region_is_backed(txq->port->base.region, entry->addr,
+				   entry->len) &&
+	       is_ours_in_front(txq, cache, entry);
 }
 
 /* The feature for this kind of segmentation; 0: none. */
@@ -67,27 +62,6 @@ static bool is_gso(const struct virtio_txq *txq, const struct mr_frame *frame,
 	return meta != NULL && meta->valid & MR_META_GSO &&
 	       meta->gso_bytes > 0 && frame->flags & MR_FRAME_CSUM_PARTIAL &&
 	       txq->port->features & feature_of_gso(meta->gso_type);
-}
-
-/* The drop reason of a frame of n entries, or -1 if it is good. */
-static int objection(const struct virtio_txq *txq,
-		     const struct mr_frame *frames, uint32_t n,
-		     const struct mr_meta *meta)
-{
-	const uint64_t n_bytes = mr_frame_n_bytes(frames, n);
-	const uint64_t max_bytes =
-		is_gso(txq, frames, meta) ?
-			VIRTIO_MAX_GSO_BYTES :
-			__atomic_load_n(&txq->max_bytes, __ATOMIC_RELAXED);
-
-	if (n > MR_MAX_SEGS || n_bytes > max_bytes)
-		return MR_TX_DROP_TOO_LONG;
-	if (n_bytes < VIRTIO_MIN_FRAME_BYTES)
-		return MR_TX_DROP_INVALID;
-	for (uint32_t i = 0; i < n; i++)
-		if (!is_mapped(txq, &frames[i]))
-			return MR_TX_DROP_INVALID;
-	return -1;
 }
 
 /* Bytes before the payload, a hint for the device. */
@@ -190,7 +164,12 @@ uint32_t mri_virtio_prepare(struct virtio_txq *txq, struct mr_cache *cache,
 			    const struct mr_meta *meta, uint32_t place,
 			    struct virtio_piece *out)
 {
-	const int drop = objection(txq, frames, n, meta);
+	const uint64_t max_bytes =
+		is_gso(txq, frames, meta) ?
+			VIRTIO_MAX_GSO_BYTES :
+			__atomic_load_n(&txq->max_bytes, __ATOMIC_RELAXED);
+	const int drop = mr_tx_find_fault(txq->port->base.region, frames, n,
+					  VIRTIO_MIN_FRAME_BYTES, max_bytes);
 	struct virtio_header header = { 0 };
 	struct mr_frame own[MR_MAX_SEGS];
 

@@ -99,45 +99,6 @@ static uint32_t find_missing(const struct mr_txq *txq,
 	return todo;
 }
 
-/* Whether we may read it; what we may not is for the driver to refuse. */
-static bool is_readable(const struct mr_port *port,
-			const struct mr_frame *frames, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (frames[i].len == 0 ||
-		    !mr_region_is_backed(port->region, frames[i].addr,
-					 frames[i].len))
-			return false;
-	return n <= MR_MAX_SEGS &&
-	       mr_frame_n_bytes(frames, n) >= MIN_FRAME_BYTES;
-}
-
-/* Copy n_bytes from an offset in a frame. */
-static void copy_from(void *base, const struct mr_frame *frames, uint32_t at,
-		      uint8_t *to, uint32_t n_bytes)
-{
-	for (; n_bytes > 0; frames++) {
-		uint32_t n;
-
-		if (at >= frames->len) {
-			at -= frames->len;
-			continue;
-		}
-		n = frames->len - at;
-		n = n < n_bytes ? n : n_bytes;
-		memcpy(to, mr_frame_data(base, frames) + at, n);
-		to += n;
-		n_bytes -= n;
-		at = 0;
-	}
-}
-
-/* Of a page, for a frame. */
-static uint32_t room_of(const struct mr_port *port)
-{
-	return port->page_bytes - port->headroom_bytes - port->tailroom_bytes;
-}
-
 /* ---- a frame that is held ---- */
 
 /* Hold the frame, which is readable and needs `todo`. False: it is lost. */
@@ -151,7 +112,7 @@ static bool hold_frame(struct mr_txq *txq, struct mr_cache *cache,
 		n_frame < MRI_GSO_HEADER_BYTES ? n_frame : MRI_GSO_HEADER_BYTES;
 	uint8_t bytes[MRI_GSO_HEADER_BYTES];
 
-	copy_from(txq->queue.port->base, frames, 0, bytes, n_bytes);
+	mr_frame_copy_bytes(txq->queue.port->base, frames, 0, bytes, n_bytes);
 	o->meta = *meta;
 	if (!(todo & MR_META_GSO)) {
 		mri_gso_whole(&o->gso, bytes, n_frame);
@@ -168,7 +129,7 @@ static bool hold_frame(struct mr_txq *txq, struct mr_cache *cache,
 		mri_gso_tag(&o->gso, meta);
 		o->meta.csum_start_bytes += MR_VLAN_BYTES;
 	}
-	if (o->gso.n_header_bytes > room_of(txq->queue.port)) {
+	if (o->gso.n_header_bytes > mr_port_room_bytes(txq->queue.port)) {
 		mr_txq_lose(txq, cache, frames, n, MR_TX_DROP_TOO_LONG);
 		return false;
 	}
@@ -194,14 +155,13 @@ static int64_t append_piece(struct mr_txq *txq, struct mr_cache *cache,
 			    struct pieces *pieces, int *ret_drop)
 {
 	const struct mr_port *port = txq->queue.port;
-	const uint32_t room = room_of(port);
+	const uint32_t room = mr_port_room_bytes(port);
 	const uint32_t n_header = o->gso.n_header_bytes;
 	uint8_t header[MRI_GSO_HEADER_BYTES];
 	const uint32_t n_payload = mri_gso_header(&o->gso, done, header);
 	const uint32_t n = (n_header + n_payload + room - 1) / room;
 	struct mr_frame *out = &pieces->frames[pieces->n];
-	uint32_t at = o->gso.payload_at + done, n_left = n_payload, n_got;
-	uint64_t addrs[MR_MAX_SEGS];
+	uint32_t at = o->gso.payload_at + done;
 
 	*ret_drop = MR_TX_DROP_TOO_LONG;
 	if (n > MR_MAX_SEGS)
@@ -209,27 +169,19 @@ static int64_t append_piece(struct mr_txq *txq, struct mr_cache *cache,
 	*ret_drop = -1;
 	if (pieces->n + n > PIECES)
 		return -1;
-	n_got = mr_frag_alloc_bulk(cache, addrs, n, port->page_bytes);
-	if (n_got < n) {
-		mr_frag_free_bulk(cache, addrs, n_got);
+	if (mr_port_alloc_frame(port, cache, n_header + n_payload, UINT64_MAX,
+				out) == 0) {
 		*ret_drop = MR_TX_DROP_NO_BUFFER;
 		return -1;
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t skip = i == 0 ? n_header : 0;
-		const uint32_t k = n_left < room - skip ? n_left : room - skip;
-		uint8_t *to;
+		uint8_t *to = mr_frame_data(port->base, &out[i]);
 
-		out[i] = (struct mr_frame){
-			.addr = addrs[i] + port->headroom_bytes,
-			.len = skip + k,
-			.flags = i + 1 < n ? MR_FRAME_MORE : 0,
-		};
-		to = mr_frame_data(port->base, &out[i]);
 		memcpy(to, header, skip);
-		copy_from(port->base, o->frame, at, to + skip, k);
-		at += k;
-		n_left -= k;
+		mr_frame_copy_bytes(port->base, o->frame, at, to + skip,
+				    out[i].len - skip);
+		at += out[i].len - skip;
 	}
 	out[0].flags |= o->gso.n_segment_bytes != 0 ?
 				MR_FRAME_CSUM_PARTIAL :
@@ -335,7 +287,7 @@ static bool copy_apart(const struct mr_port *port, struct mr_cache *cache,
 	uint8_t *to;
 
 	if (frame->flags & MR_FRAME_MORE ||
-	    frame->len > room_of(port) - MR_VLAN_BYTES ||
+	    frame->len > mr_port_room_bytes(port) - MR_VLAN_BYTES ||
 	    mr_frag_alloc_bulk(cache, &addr, 1, port->page_bytes) == 0)
 		return false;
 	frame->addr = addr + port->headroom_bytes;
@@ -389,7 +341,9 @@ static void collect_run(struct mr_txq *txq, struct mr_cache *cache,
 		run->metas[at] = meta[at];
 		if (todo & MR_META_LAUNCH_TIME)
 			return;
-		if (todo != 0 && is_readable(txq->queue.port, &frames[at], k)) {
+		if (todo != 0 &&
+		    mr_tx_find_fault(txq->queue.port->region, &frames[at], k,
+				     MIN_FRAME_BYTES, UINT64_MAX) < 0) {
 			if (todo & MR_META_GSO ||
 			    !write_tag(txq, cache, &run->frames[at],
 				       &run->metas[at]))

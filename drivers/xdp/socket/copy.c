@@ -97,83 +97,24 @@ static uint32_t split(struct xdp_txq *txq, struct mr_cache *cache,
 	return n_out;
 }
 
-/* Bytes of the whole frame, or 0 if an entry of it cannot be read. */
-static uint64_t readable_bytes(const struct xdp_txq *txq,
-			       const struct mr_frame *in, uint32_t n)
-{
-	uint64_t n_bytes = 0;
-
-	for (uint32_t i = 0; i < n; i++) {
-		if (in[i].len == 0 ||
-		    !mr_region_is_backed(txq->port->base.region, in[i].addr,
-					 in[i].len))
-			return 0;
-		n_bytes += in[i].len;
-	}
-	return n_bytes;
-}
-
-/* Buffers for a copy of n_bytes; how many, 0 if there are too few. */
-static uint32_t alloc_copy(const struct xdp_txq *txq, struct mr_cache *cache,
-			   uint64_t n_bytes, uint32_t room_bytes,
-			   uint64_t addrs[MR_MAX_SEGS])
-{
-	const uint32_t chunk_bytes = txq->chunk_mask + 1;
-	const uint32_t n = (uint32_t)((n_bytes + room_bytes - 1) / room_bytes);
-	const uint32_t n_got = mr_frag_alloc_bulk(cache, addrs, n, chunk_bytes);
-	bool is_ok = n_got == n;
-
-	/* The caller's pool may itself be one that is not registered. */
-	for (uint32_t i = 0; i < n_got; i++)
-		is_ok = is_ok && addrs[i] < txq->n_registered_bytes;
-	if (!is_ok)
-		mr_frag_free_bulk(cache, addrs, n_got);
-	return is_ok ? n : 0;
-}
-
 static uint32_t copy(struct xdp_txq *txq, struct mr_cache *cache,
-		     const struct mr_frame *in, uint32_t n, uint64_t n_bytes,
+		     const struct mr_frame *in, uint32_t n,
 		     struct mr_frame out[MR_MAX_SEGS])
 {
-	const uint32_t offset = txq->port->base.headroom_bytes;
-	const uint32_t room =
-		txq->chunk_mask + 1 - offset - txq->port->base.tailroom_bytes;
-	uint8_t *base = txq->port->base.base;
-	uint64_t addrs[MR_MAX_SEGS];
-	uint32_t n_out, from = 0, from_at = 0;
+	const struct mr_port *port = &txq->port->base;
+	uint32_t n_out;
 
-	if (n_bytes > (uint64_t)room * txq->max_segs) {
+	if (mr_frame_n_bytes(in, n) >
+	    (uint64_t)mr_port_room_bytes(port) * txq->max_segs) {
 		drop(txq, cache, in, n, MR_TX_DROP_TOO_LONG);
 		return 0;
 	}
-	n_out = alloc_copy(txq, cache, n_bytes, room, addrs);
-	if (n_out == 0) {
+	n_out = mr_port_copy_frame(port, cache, in, n, txq->n_registered_bytes,
+				   out);
+	if (n_out == 0)
 		drop(txq, cache, in, n, MR_TX_DROP_NO_BUFFER);
-		return 0;
-	}
-	for (uint32_t i = 0; i < n_out; i++) {
-		struct mr_frame *to = &out[i];
-
-		*to = (struct mr_frame){ .addr = addrs[i] + offset };
-		while (to->len < room && from < n) {
-			const uint32_t n_left = in[from].len - from_at;
-			const uint32_t k = n_left < room - to->len ?
-						   n_left :
-						   room - to->len;
-
-			memcpy(base + to->addr + to->len,
-			       base + in[from].addr + from_at, k);
-			to->len += k;
-			from_at += k;
-			if (from_at == in[from].len) {
-				from++;
-				from_at = 0;
-			}
-		}
-		to->flags = i + 1 < n_out ? MR_FRAME_MORE : 0;
-	}
-	out[0].flags |= in[0].flags & ~(uint32_t)MR_FRAME_MORE;
-	mr_frame_free_bulk(cache, in, n);
+	else
+		mr_frame_free_bulk(cache, in, n);
 	return n_out;
 }
 
@@ -190,16 +131,13 @@ uint32_t mri_xdp_reshape(struct xdp_txq *txq, struct mr_cache *cache,
 			 const struct mr_frame *in, uint32_t n,
 			 struct mr_frame out[MR_MAX_SEGS])
 {
-	const uint64_t n_bytes = readable_bytes(txq, in, n);
+	const int fault = mr_tx_find_fault(txq->port->base.region, in, n,
+					   XDP_MIN_FRAME_BYTES, UINT64_MAX);
 	enum mr_tx_event why;
 	uint32_t n_out;
 
-	if (n_bytes < XDP_MIN_FRAME_BYTES) {
-		drop(txq, cache, in, n, MR_TX_DROP_INVALID);
-		return 0;
-	}
-	if (n > MR_MAX_SEGS) {
-		drop(txq, cache, in, n, MR_TX_DROP_TOO_LONG);
+	if (fault >= 0) {
+		drop(txq, cache, in, n, (enum mr_tx_drop)fault);
 		return 0;
 	}
 	if (can_split(txq, in, n)) {
@@ -208,7 +146,7 @@ uint32_t mri_xdp_reshape(struct xdp_txq *txq, struct mr_cache *cache,
 			return n_out;
 	}
 	why = why_copied(txq, in, n);
-	n_out = copy(txq, cache, in, n, n_bytes, out);
+	n_out = copy(txq, cache, in, n, out);
 	if (n_out > 0)
 		mr_counter_add(&txq->base.stats.events[why], 1);
 	return n_out;

@@ -156,26 +156,16 @@ static void drop_long_frame(struct xdp_rxq *rxq, const struct mr_frame *frames,
 	}
 }
 
-/*
- * Cold. Of n fresh buffers those that the device can reach. The others, of a
- * segment that came after the port, go back to the page allocator, not to the
- * cache, which would give them again.
- */
+/* Cold. Of n fresh buffers those that the device can reach: the others are of
+ * a segment that came after the port. */
 static uint32_t keep_registered(struct xdp_rxq *rxq, struct mr_pool *pool,
 				uint64_t *addrs, uint32_t n)
 {
-	uint64_t others[MR_BURST_MAX];
-	uint32_t n_kept = 0, n_others = 0;
+	const uint32_t n_kept =
+		mr_pool_keep_below(pool, addrs, n, rxq->port->lease.n_bytes);
 
-	for (uint32_t i = 0; i < n; i++) {
-		if (addrs[i] < rxq->port->lease.n_bytes)
-			addrs[n_kept++] = addrs[i];
-		else
-			others[n_others++] = addrs[i];
-	}
-	mr_pool_frag_free_bulk(pool, others, n_others);
 	mr_counter_add(&rxq->base.stats.events[MR_RX_EVENT_UNREGISTERED],
-		       n_others);
+		       n - n_kept);
 	return n_kept;
 }
 
@@ -184,15 +174,11 @@ static uint32_t alloc_registered(struct xdp_rxq *rxq, struct mr_cache *cache,
 				 uint64_t *addrs, uint32_t n)
 {
 	const uint32_t chunk_bytes = 1u << rxq->chunk_shift;
-	const uint64_t last = rxq->port->lease.n_bytes - 1;
+	const uint64_t n_bytes = rxq->port->lease.n_bytes;
 	struct mr_pool *pool;
-	uint64_t beyond = 0;
 	uint32_t n_got = mr_frag_alloc_bulk(cache, addrs, n, chunk_bytes);
 
-	/* The difference borrows, and sets the top bit, behind the last. */
-	for (uint32_t i = 0; i < n_got; i++)
-		beyond |= last - addrs[i];
-	if (beyond >> 63 == 0)
+	if (mr_addrs_are_below(addrs, n_got, n_bytes))
 		return n_got;
 	/* Once more; the page allocator prefers low segments. */
 	pool = mr_cache_pool(cache);

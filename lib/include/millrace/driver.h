@@ -78,6 +78,16 @@ struct mr_port {
 };
 
 /**
+ * @return bytes of a page between the pool's headroom and tailroom
+ *
+ * Thread: any. Cost: negligible.
+ */
+static inline uint32_t mr_port_room_bytes(const struct mr_port *port)
+{
+	return port->page_bytes - port->headroom_bytes - port->tailroom_bytes;
+}
+
+/**
  * A driver: one const table, without constructors. A context lists the built-in
  * drivers; mr_ctx_add_driver() appends another. The bursts are not here: open()
  * sets them in the queues that it makes.
@@ -183,6 +193,64 @@ struct mr_driver {
 	int (*add_queues)(struct mr_port *port, uint32_t n,
 			  struct mr_reason *reterr_reason);
 };
+
+/**
+ * Find what makes a frame unfit to be sent.
+ *
+ * @param n  entries of the frame
+ *
+ * @return -1: nothing; or
+ *   MR_TX_DROP_TOO_LONG  more than MR_MAX_SEGS entries, or than max_bytes
+ *   MR_TX_DROP_INVALID   shorter than min_bytes, or an entry is empty or not
+ *                        in the region
+ *
+ * Owner: unchanged. Thread: the owner's. Cost: mr_region_is_backed() per entry.
+ */
+static inline int mr_tx_find_fault(const struct mr_region *region,
+				   const struct mr_frame *frames, uint32_t n,
+				   uint64_t min_bytes, uint64_t max_bytes)
+{
+	const uint64_t n_bytes = mr_frame_n_bytes(frames, n);
+
+	if (n > MR_MAX_SEGS || n_bytes > max_bytes)
+		return MR_TX_DROP_TOO_LONG;
+	for (uint32_t i = 0; i < n; i++)
+		if (frames[i].len == 0 ||
+		    !mr_region_is_backed(region, frames[i].addr, frames[i].len))
+			return MR_TX_DROP_INVALID;
+	return n_bytes < min_bytes ? MR_TX_DROP_INVALID : -1;
+}
+
+/**
+ * Allocate the entries of a frame of @p n_bytes, whose bytes the caller writes:
+ * a page each, with the pool's headroom and tailroom.
+ *
+ * @param      n_bytes        1 to MR_MAX_SEGS * mr_port_room_bytes()
+ * @param      n_reach_bytes  of the region, that the device can reach
+ * @param[out] ret_frames     flags: MR_FRAME_MORE, in all but the last
+ *
+ * @return entries; 0: too few pages, or beyond reach
+ *
+ * Owner: the caller. Thread: the one that uses @p cache.
+ * Cost:  as mr_frag_alloc_bulk().
+ */
+MR_API uint32_t mr_port_alloc_frame(const struct mr_port *port,
+				    struct mr_cache *cache, uint64_t n_bytes,
+				    uint64_t n_reach_bytes,
+				    struct mr_frame *ret_frames);
+
+/**
+ * Copy a frame, with its flags, to entries from mr_port_alloc_frame().
+ *
+ * @return entries; 0: as there
+ *
+ * Owner: the caller, of both. Thread, Cost: as there, and the copy.
+ */
+MR_API uint32_t mr_port_copy_frame(const struct mr_port *port,
+				   struct mr_cache *cache,
+				   const struct mr_frame *frames, uint32_t n,
+				   uint64_t n_reach_bytes,
+				   struct mr_frame *ret_frames);
 
 /**
  * Accept the whole frames among @p n entries and drop them all, counted as

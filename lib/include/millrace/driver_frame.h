@@ -13,8 +13,8 @@ MR_BEGIN_DECLS
 
 /**
  * @file
- * For driver authors: buffers without a cache, the room around a frame, and its
- * partial checksum.
+ * For driver authors: buffers without a cache, the room around a frame, a copy
+ * of its bytes, and its partial checksum.
  */
 
 /**
@@ -40,6 +40,37 @@ MR_API uint64_t mr_pool_n_direct(const struct mr_pool *pool);
 /** Free buffers to the pool. Owner: the pool. Thread: any. Cost: may lock. */
 MR_API void mr_pool_frag_free_bulk(struct mr_pool *pool, const uint64_t *addrs,
 				   uint32_t n);
+
+/**
+ * Whether all buffers lie in [0, n_bytes) of the region. If not, call
+ * mr_pool_keep_below().
+ *
+ * @return whether they do. Thread: any. Cost: two instructions per buffer.
+ */
+static inline bool mr_addrs_are_below(const uint64_t *addrs, uint32_t n,
+				      uint64_t n_bytes)
+{
+	const uint64_t last = n_bytes - 1;
+	uint64_t beyond = 0;
+
+	/* The difference borrows, and sets the top bit, behind the last. */
+	for (uint32_t i = 0; i < n; i++)
+		beyond |= last - addrs[i];
+	return beyond >> 63 == 0;
+}
+
+/**
+ * Free the buffers that do not lie in [0, n_bytes), which a device that
+ * registered only that much cannot reach. They go to the page allocator: a
+ * cache would return them with the next allocation.
+ *
+ * @return buffers left, at the start of @p addrs
+ *
+ * Owner: the pool, of those freed. Thread: any. Cost: may take a lock.
+ */
+MR_API uint32_t mr_pool_keep_below(struct mr_pool *pool, uint64_t *addrs,
+				   uint32_t n, uint64_t n_bytes)
+	__attribute__((cold));
 
 /**
  * Whether all pages of @p pool lie in [0, n_bytes) of its region, so that a
@@ -143,6 +174,16 @@ static inline bool mr_pages_room(const struct mr_pages *pages,
 	return page < pages->n && end <= page_bytes &&
 	       __atomic_load_n(&pages->owners[page], __ATOMIC_ACQUIRE) == 0;
 }
+
+/**
+ * Copy @p n_bytes of a frame to @p to, from an offset in the frame.
+ *
+ * @param base  mr_region_base() of the frame's region
+ *
+ * Owner: unchanged. Thread: the owner's. Cost: the copy.
+ */
+MR_API void mr_frame_copy_bytes(void *base, const struct mr_frame *frames,
+				uint32_t at, void *to, uint32_t n_bytes);
 
 /** A partial checksum: what to sum, and where to store it. */
 struct mr_partial {
