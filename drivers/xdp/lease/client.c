@@ -64,23 +64,9 @@ static int refuse_path(const char *interface, const char *path, int err,
 		       interface, path, mr_strerror(-err));
 }
 
-/* A capability that this process lacks for opening a port itself, or NULL. */
-static const char *missing_capability(void)
-{
-	static const struct {
-		uint32_t bit;
-		const char *name;
-	} needed[] = { { XDP_CAP_NET_ADMIN, "CAP_NET_ADMIN" },
-		       { XDP_CAP_NET_RAW, "CAP_NET_RAW" },
-		       { XDP_CAP_BPF, "CAP_BPF" } };
-
-	if (mri_xdp_has_capability(XDP_CAP_SYS_ADMIN)) /* implies BPF */
-		return NULL;
-	for (uint32_t i = 0; i < 3; i++)
-		if (!mri_xdp_has_capability(needed[i].bit))
-			return needed[i].name;
-	return NULL;
-}
+enum {
+	CAPS_OF_A_PORT = XDP_CAP_NET_ADMIN | XDP_CAP_NET_RAW | XDP_CAP_BPF,
+};
 
 int mri_xdp_choose_lessor(const char *interface, const struct xdp_options *o,
 			  const struct xdp_lessor **ret_lessor,
@@ -96,7 +82,8 @@ int mri_xdp_choose_lessor(const char *interface, const struct xdp_options *o,
 			       "'prog' and 'map', or 'via'",
 			       interface);
 	if (o->via == XDP_VIA_SELF || o->prog != NULL || o->map != NULL ||
-	    (o->via == XDP_VIA_AUTO && missing_capability() == NULL))
+	    (o->via == XDP_VIA_AUTO &&
+	     mri_xdp_missing_capability(CAPS_OF_A_PORT) == NULL))
 		return 0;
 	fd = dial_broker(path);
 	if (fd < 0 && o->via == XDP_VIA_BROKER)
@@ -312,7 +299,7 @@ static void tell_broker(const struct xdp_port *port,
 {
 	struct mr_port_info *info = port->base.info;
 	const char *const path = path_of(&port->options);
-	const char *const missing = missing_capability();
+	const char *const missing = mri_xdp_missing_capability(CAPS_OF_A_PORT);
 
 	info->mtu_bytes = a->mtu_bytes;
 	if (port->lease.is_mute)

@@ -107,14 +107,14 @@ void mri_xdp_lease_end(struct xdp_port *port);
 
 /* capability.c */
 enum {
-	XDP_CAP_NET_ADMIN = 12,
-	XDP_CAP_NET_RAW = 13,
-	XDP_CAP_SYS_ADMIN = 21,
-	XDP_CAP_PERFMON = 38,
-	XDP_CAP_BPF = 39,
+	XDP_CAP_BPF = 1 << 0,
+	XDP_CAP_PERFMON = 1 << 1,
+	XDP_CAP_NET_ADMIN = 1 << 2,
+	XDP_CAP_NET_RAW = 1 << 3,
 };
-/* Whether the process has it; true if the kernel does not say. */
-bool mri_xdp_has_capability(uint32_t bit);
+/* Name one of these that the process lacks. NULL: none, or the kernel does not
+ * say. CAP_SYS_ADMIN includes the first two. */
+const char *mri_xdp_missing_capability(uint32_t wanted);
 
 /* lease.c */
 /* One without fds. */

@@ -30,22 +30,6 @@
 
 enum { ATTACH_WAIT_MS = 1000, ATTACH_STEP_MS = 2, N_LOAD_FDS = 12 };
 
-/* Which capability the kernel missed when it did not load the program; NULL:
- * none, so the verifier has refused it. */
-static const char *missing_capability(bool has_rules)
-{
-	/* CAP_SYS_ADMIN stands for those, as it did before they came. */
-	if (!mri_xdp_has_capability(XDP_CAP_SYS_ADMIN)) {
-		if (!mri_xdp_has_capability(XDP_CAP_BPF))
-			return "CAP_BPF";
-		/* The verifier lets others not compute with packet pointers. */
-		if (has_rules && !mri_xdp_has_capability(XDP_CAP_PERFMON))
-			return "CAP_PERFMON";
-	}
-	return mri_xdp_has_capability(XDP_CAP_NET_ADMIN) ? NULL :
-							   "CAP_NET_ADMIN";
-}
-
 /* is_plain: a program that cannot change frames, for a dispatcher. */
 static struct bpf_program *choose_program(const struct xdp_prog_bpf *skeleton,
 					  bool is_plain, bool has_frags)
@@ -163,7 +147,10 @@ static int load_all(struct xdp_port *port, bool has_frags,
 int mri_xdp_refuse_load(const struct xdp_port *port, int err, bool has_rules,
 			struct mr_reason *reterr_reason)
 {
-	const char *missing = missing_capability(has_rules);
+	/* Without the second, the verifier refuses packet pointers in sums. */
+	const char *missing = mri_xdp_missing_capability(
+		XDP_CAP_BPF | (has_rules ? XDP_CAP_PERFMON : 0) |
+		XDP_CAP_NET_ADMIN);
 
 	if ((err == -EPERM || err == -EACCES) && missing != NULL)
 		return mr_fail(
