@@ -22,21 +22,40 @@ static bool is_zero(const uint8_t mac[6])
 	return memcmp(mac, zero, sizeof(zero)) == 0;
 }
 
+static struct mri_settings *settings_of(const struct mr_port *port)
+{
+	return &((struct mri_events *)port->events)->kept.settings;
+}
+
 int mr_port_set_promisc(struct mr_port *port, bool on,
 			struct mr_reason *reterr_reason)
 {
+	int err;
+
 	if (port->driver->set_promisc == NULL)
 		return refuse_setting(port, "promiscuous mode", reterr_reason);
-	return port->driver->set_promisc(port, on, reterr_reason);
+	err = port->driver->set_promisc(port, on, reterr_reason);
+	if (err == 0) {
+		settings_of(port)->made |= MRI_SET_PROMISC;
+		settings_of(port)->is_promisc = on;
+	}
+	return err;
 }
 
 int mr_port_set_allmulti(struct mr_port *port, bool on,
 			 struct mr_reason *reterr_reason)
 {
+	int err;
+
 	if (port->driver->set_allmulti == NULL)
 		return refuse_setting(port, "reception of all multicast",
 				      reterr_reason);
-	return port->driver->set_allmulti(port, on, reterr_reason);
+	err = port->driver->set_allmulti(port, on, reterr_reason);
+	if (err == 0) {
+		settings_of(port)->made |= MRI_SET_ALLMULTI;
+		settings_of(port)->is_allmulti = on;
+	}
+	return err;
 }
 
 int mr_port_set_mtu(struct mr_port *port, uint32_t mtu_bytes,
@@ -52,9 +71,12 @@ int mr_port_set_mtu(struct mr_port *port, uint32_t mtu_bytes,
 	if (port->driver->set_mtu == NULL)
 		return refuse_setting(port, "the MTU", reterr_reason);
 	err = port->driver->set_mtu(port, mtu_bytes, reterr_reason);
-	if (err == 0)
+	if (err == 0) {
+		settings_of(port)->made |= MRI_SET_MTU;
+		settings_of(port)->mtu_bytes = mtu_bytes;
 		__atomic_store_n(&port->info->mtu_bytes, mtu_bytes,
 				 __ATOMIC_RELAXED);
+	}
 	(void)mri_events_publish(port);
 	return err;
 }
@@ -79,15 +101,34 @@ int mr_port_set_mac(struct mr_port *port, const uint8_t mac[6],
 	err = port->driver->set_mac(port, mac, reterr_reason);
 	if (err < 0)
 		return err;
+	settings_of(port)->made |= MRI_SET_MAC;
+	memcpy(settings_of(port)->mac, mac, sizeof(port->info->mac));
 	memcpy(port->info->mac, mac, sizeof(port->info->mac));
 	port->info->has_mac = 1;
 	(void)mri_events_publish(port);
 	return 0;
 }
 
+/* From mr_alloc(); NULL, with the reason: no memory. */
+static void *copy_bytes(const struct mr_port *port, const void *bytes,
+			size_t n_bytes, struct mr_reason *reterr_reason)
+{
+	void *copy = mr_alloc(port->ctx, 0, n_bytes);
+
+	if (copy != NULL)
+		return memcpy(copy, bytes, n_bytes);
+	(void)mr_fail(reterr_reason, -ENOMEM, "%s: no memory for a filter",
+		      port->info->name);
+	return NULL;
+}
+
 int mr_port_set_mac_filter(struct mr_port *port, const uint8_t (*macs)[6],
 			   uint32_t n, struct mr_reason *reterr_reason)
 {
+	struct mri_settings *settings;
+	uint8_t(*copy)[6] = NULL;
+	int err;
+
 	if (macs == NULL && n > 0)
 		return mr_fail(reterr_reason, -EINVAL,
 			       "%s: a MAC filter of %u addresses, and no list",
@@ -100,19 +141,93 @@ int mr_port_set_mac_filter(struct mr_port *port, const uint8_t (*macs)[6],
 				       port->info->name, i);
 	if (port->driver->set_mac_filter == NULL)
 		return refuse_setting(port, "a MAC filter", reterr_reason);
-	return port->driver->set_mac_filter(port, macs, n, reterr_reason);
+	if (n > 0) {
+		copy = copy_bytes(port, macs, n * sizeof(macs[0]),
+				  reterr_reason);
+		if (copy == NULL)
+			return -ENOMEM;
+	}
+	err = port->driver->set_mac_filter(port, macs, n, reterr_reason);
+	if (err < 0) {
+		mr_free(port->ctx, copy);
+		return err;
+	}
+	settings = settings_of(port);
+	mr_free(port->ctx, settings->macs);
+	settings->macs = copy;
+	settings->n_macs = n;
+	return 0;
 }
 
 int mr_port_set_filter(struct mr_port *port, const char *expression,
 		       struct mr_reason *reterr_reason)
 {
+	char *copy;
+	int err;
+
 	if (expression == NULL || expression[0] == '\0')
 		return mr_fail(reterr_reason, -EINVAL,
 			       "%s: no filter: it is NULL, or empty",
 			       port->info->name);
 	if (port->driver->set_filter == NULL)
 		return refuse_setting(port, "a filter", reterr_reason);
-	return port->driver->set_filter(port, expression, reterr_reason);
+	copy = copy_bytes(port, expression, strlen(expression) + 1,
+			  reterr_reason);
+	if (copy == NULL)
+		return -ENOMEM;
+	err = port->driver->set_filter(port, expression, reterr_reason);
+	if (err < 0) {
+		mr_free(port->ctx, copy);
+		return err;
+	}
+	mr_free(port->ctx, settings_of(port)->filter);
+	settings_of(port)->filter = copy;
+	return 0;
+}
+
+static void log_refused(const struct mr_port *port, int err,
+			const struct mr_reason *why)
+{
+	if (err < 0)
+		mr_log(port->ctx, MR_LOG_WARNING,
+		       "%s; it was set before the port was opened again",
+		       why->text);
+}
+
+void mri_settings_repeat(struct mr_port *port)
+{
+	const struct mri_settings set = *settings_of(port);
+	struct mr_reason why;
+
+	if (set.made & MRI_SET_MAC)
+		log_refused(port, mr_port_set_mac(port, set.mac, &why), &why);
+	if (set.made & MRI_SET_MTU)
+		log_refused(port, mr_port_set_mtu(port, set.mtu_bytes, &why),
+			    &why);
+	if (set.macs != NULL)
+		log_refused(port,
+			    mr_port_set_mac_filter(port, set.macs, set.n_macs,
+						   &why),
+			    &why);
+	if (set.made & MRI_SET_ALLMULTI)
+		log_refused(port,
+			    mr_port_set_allmulti(port, set.is_allmulti, &why),
+			    &why);
+	if (set.made & MRI_SET_PROMISC)
+		log_refused(port,
+			    mr_port_set_promisc(port, set.is_promisc, &why),
+			    &why);
+	if (set.filter != NULL)
+		log_refused(port, mr_port_set_filter(port, set.filter, &why),
+			    &why);
+}
+
+void mri_settings_free(struct mr_port *port)
+{
+	struct mri_settings *settings = settings_of(port);
+
+	mr_free(port->ctx, settings->macs);
+	mr_free(port->ctx, settings->filter);
 }
 
 uint32_t mr_txq_times(struct mr_txq *txq, struct mr_meta *ret_metas, uint32_t n)

@@ -17,8 +17,27 @@ struct mri_kept_drop {
 	uint64_t value;
 };
 
+enum mri_setting {
+	MRI_SET_PROMISC = 1 << 0,
+	MRI_SET_ALLMULTI = 1 << 1,
+	MRI_SET_MTU = 1 << 2,
+	MRI_SET_MAC = 1 << 3,
+};
+
+/* What the program set since the port was opened. */
+struct mri_settings {
+	uint32_t made; /* enum mri_setting: which of the next four */
+	bool is_promisc, is_allmulti;
+	uint8_t mac[6];
+	uint32_t mtu_bytes;
+	uint8_t (*macs)[6]; /* of the filter; NULL: none */
+	uint32_t n_macs;
+	char *filter; /* NULL: none */
+};
+
 /* What a port keeps when it is opened again. */
 struct mri_kept {
+	struct mri_settings settings;
 	char spec[MRI_SPEC_MAX_BYTES];
 	const struct mr_driver *driver;
 	/* Counters of all its earlier queues; queue 0 includes them. */
@@ -52,6 +71,10 @@ uint32_t mri_events_publish(struct mr_port *port);
 /* Add the kept counters to those of queue 0. */
 void mri_kept_add_rx(const struct mr_rxq *rxq, struct mr_rx_stats *stats);
 void mri_kept_add_tx(const struct mr_txq *txq, struct mr_tx_stats *stats);
+
+/* device.c: make the settings again, and log those that are refused now. */
+void mri_settings_repeat(struct mr_port *port);
+void mri_settings_free(struct mr_port *port);
 
 /* Publish, and tell the subscriber. Returns whether something changed. */
 bool mri_events_tell(struct mr_port *port);

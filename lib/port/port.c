@@ -224,6 +224,7 @@ int mr_port_make_queues(struct mr_port *port, uint32_t n, size_t rxq_bytes,
 
 static void free_port(struct mr_port *port)
 {
+	mri_settings_free(port);
 	mri_events_end(port);
 	mr_free(port->ctx, port);
 }

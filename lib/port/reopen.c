@@ -237,6 +237,8 @@ int mr_port_reopen(struct mr_port *port, struct mr_reason *reterr_reason)
 	err = mri_port_start(port, &spec, n_pages, reterr_reason);
 	if (err < 0)
 		make_absent(port, &spec);
+	else
+		mri_settings_repeat(port);
 	return err;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <millrace/experimental/port_queues.h>
+#include <millrace/port_events.h>
 
 #include "suite.h"
 #include "support/packets.h"
@@ -397,6 +398,76 @@ HARNESS_TEST(device_receives_only_addresses_it_was_set_to)
 	if (!(harness->fixture->traits & FIXTURE_OLD_MAC) &&
 	    mr_port_set_mac(harness->port, macs[0], &why) == 0)
 		assert_false(arrives(harness, before.mac));
+	harness_end(harness);
+}
+
+/* Open the device again below the same port. */
+static void open_again(struct harness *harness)
+{
+	struct mr_reason why = { "" };
+
+	if (mr_port_reopen(harness->port, &why) < 0)
+		fail_msg("%s", why.text);
+	harness->rxq = mr_port_rxq(harness->port, 0);
+	harness->txq = mr_port_txq(harness->port, 0);
+	if (harness->fixture->opened != NULL)
+		harness->fixture->opened(harness);
+}
+
+HARNESS_TEST(mtu_and_mac_stay_when_the_port_is_opened_again)
+{
+	static const uint8_t mac[6] = { 0x02, 0xaa, 0xbb, 0xcc, 0xdd, 0xee };
+	struct harness *harness = harness_make(&(struct wish){ 0 });
+	struct mr_reason why = { "" };
+	struct mr_port_info now;
+	bool has_mtu, has_mac;
+
+	has_mtu = mr_port_set_mtu(harness->port, SHORT_MTU, &why) == 0;
+	has_mac = mr_port_set_mac(harness->port, mac, &why) == 0;
+	need_done(harness, has_mtu || has_mac ? 0 : -ENOTSUP, &why);
+	open_again(harness);
+	now = info_of(harness);
+	if (has_mtu)
+		assert_int_equal(now.mtu_bytes, SHORT_MTU);
+	if (has_mac)
+		assert_memory_equal(now.mac, mac, sizeof(mac));
+	harness_end(harness);
+}
+
+HARNESS_TEST(addresses_stay_when_the_port_is_opened_again)
+{
+	static const uint8_t macs[2][6] = { { 0x02, 9, 8, 7, 6, 5 },
+					    { 0x01, 0, 0x5e, 1, 2, 3 } };
+	static const uint8_t other_group[6] = { 0x01, 0, 0x5e, 0x7f, 2, 4 };
+	static const uint8_t stranger[6] = { 0x02, 1, 1, 1, 1, 1 };
+	struct mr_reason why = { "" };
+	struct harness *harness;
+
+	harness_need(FIXTURE_IN | FIXTURE_LIVE | FIXTURE_FILTERS,
+		     "its device passes frames to all addresses");
+	harness = harness_make(&(struct wish){ 0 });
+	need_done(harness, mr_port_set_mac_filter(harness->port, macs, 2, &why),
+		  &why);
+	open_again(harness);
+	assert_true(arrives(harness, macs[0]));
+	assert_true(arrives(harness, macs[1]));
+	assert_false(arrives(harness, other_group));
+	assert_int_equal(mr_port_set_allmulti(harness->port, true, &why), 0);
+	open_again(harness);
+	assert_true(arrives(harness, other_group));
+	assert_false(arrives(harness, stranger));
+	assert_int_equal(mr_port_set_promisc(harness->port, true, &why), 0);
+	open_again(harness);
+	assert_true(arrives(harness, stranger));
+	/* What was set last holds. */
+	assert_int_equal(mr_port_set_promisc(harness->port, false, &why), 0);
+	assert_int_equal(mr_port_set_allmulti(harness->port, false, &why), 0);
+	assert_int_equal(mr_port_set_mac_filter(harness->port, NULL, 0, &why),
+			 0);
+	open_again(harness);
+	assert_false(arrives(harness, stranger));
+	assert_false(arrives(harness, other_group));
+	assert_false(arrives(harness, macs[0]));
 	harness_end(harness);
 }
 

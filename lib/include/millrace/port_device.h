@@ -163,6 +163,7 @@ MR_API int mr_port_set_mac(struct mr_port *port, const uint8_t mac[6],
  * @return 0, or with the previous list
  *   -EINVAL  no list, or an address that is all zero
  *   -ENOSPC  more than the device can hold; the reason has the limit
+ *   -ENOMEM  no memory for a copy of the list
  *   and as mr_port_set_promisc()
  *
  * Owner: unchanged. Thread, Cost: as mr_port_set_promisc().

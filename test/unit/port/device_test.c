@@ -4,6 +4,7 @@
 #include <millrace/driver.h>
 #include <millrace/experimental/port_queues.h>
 
+#include "port/events.h"
 #include "support/unit.h"
 
 static struct {
@@ -53,10 +54,14 @@ static const uint8_t zero[6] = { 0 };
 static struct mr_port port_of(const struct mr_driver *driver)
 {
 	static struct mr_port_info info;
+	static struct mri_events events;
 
 	memset(&told, 0, sizeof(told));
+	memset(&events, 0, sizeof(events));
 	info = (struct mr_port_info){ .name = "fake:dev", .mtu_bytes = 1500 };
-	return (struct mr_port){ .driver = driver, .info = &info };
+	return (struct mr_port){ .driver = driver,
+				 .info = &info,
+				 .events = &events };
 }
 
 TEST(info_is_filled_only_on_success)

@@ -10,7 +10,8 @@ static struct {
 	struct mr_port_info info; /* what the next poll() finds */
 	struct mr_link link;
 	uint32_t n_told, events;
-	int open_err;
+	int open_err, set_err;
+	char filter[20];
 	uint32_t n_looks; /* at the link, of late: */
 	struct mr_port_info seen; /* by the subscriber */
 } fake;
@@ -54,8 +55,18 @@ static int fake_set_mtu(struct mr_port *port, uint32_t mtu_bytes,
 			struct mr_reason *reterr_reason)
 {
 	(void)port;
-	(void)reterr_reason;
+	if (fake.set_err < 0)
+		return mr_fail(reterr_reason, fake.set_err, "not today");
 	fake.info.mtu_bytes = mtu_bytes;
+	return 0;
+}
+
+static int fake_set_filter(struct mr_port *port, const char *expression,
+			   struct mr_reason *reterr_reason)
+{
+	(void)port;
+	(void)reterr_reason;
+	snprintf(fake.filter, sizeof(fake.filter), "%s", expression);
 	return 0;
 }
 
@@ -69,6 +80,7 @@ static const struct mr_driver polled = {
 	.poll = fake_poll,
 	.link = fake_link,
 	.set_mtu = fake_set_mtu,
+	.set_filter = fake_set_filter,
 };
 
 /* It has a link, and nothing to do between bursts. */
@@ -323,6 +335,26 @@ EVENTS_TEST(a_port_that_cannot_be_opened_again_has_no_device)
 	assert_int_equal(mr_port_reopen(port, &why), 0);
 	mr_port_info(port, &info);
 	assert_int_equal(info.n_rxqs, 2);
+	mr_port_close(port);
+}
+
+EVENTS_TEST(what_was_set_is_set_again_unless_it_is_refused)
+{
+	struct mr_port_info info = { .size = sizeof(info) };
+
+	open_port("polled:x");
+	assert_int_equal(mr_port_set_mtu(port, 900, NULL), 0);
+	assert_int_equal(mr_port_set_filter(port, "udp", NULL), 0);
+	assert_int_equal(mr_port_set_filter(port, "tcp", NULL), 0);
+	fake.filter[0] = '\0';
+	assert_int_equal(mr_port_reopen(port, NULL), 0);
+	mr_port_info(port, &info);
+	assert_int_equal(info.mtu_bytes, 900);
+	assert_string_equal(fake.filter, "tcp");
+	fake.set_err = -EINVAL;
+	assert_int_equal(mr_port_reopen(port, NULL), 0);
+	mr_port_info(port, &info);
+	assert_int_equal(info.mtu_bytes, 1500);
 	mr_port_close(port);
 }
 
