@@ -205,7 +205,10 @@ __attribute__((noinline)) static void free_not_simple(struct mr_cache *cache,
 						      const void *site)
 {
 	cache->site = site;
-	mri_cache_put(cache, addrs, n, stride);
+	if (cache->pool->safety != NULL)
+		mri_checked_free(cache, addrs, n, stride);
+	else
+		mri_cache_put(cache, addrs, n, stride);
 }
 
 /* More than the loaded magazine has room for. */
@@ -371,8 +374,8 @@ __attribute__((noinline)) static void put_in_block(struct mr_cache *cache,
 						   uint64_t addr)
 {
 	mri_block_put(cache, cache->pool, addr);
-	if ((cache->attention & MR_ATTENTION_OPEN) != 0)
-		mri_outbox_note_free(cache);
+	if (mri_cache_is_due(cache))
+		mri_outbox_tick(cache);
 }
 
 /*
@@ -402,24 +405,8 @@ static inline bool free_one(struct mr_cache *cache, uint64_t addr)
 	cache->pair.loaded->numbers[mri_top_n(top)] = (uint32_t)page;
 	mri_pair_push(&cache->pair, top, 1);
 freed: /* look last, so that no register is saved */
-	if ((cache->attention & MR_ATTENTION_OPEN) != 0)
-		mri_outbox_note_free(cache);
-	return true;
-}
-
-/* Do what the flags ask for. True: the pages were checked and freed. */
-static bool attend(struct mr_cache *cache, const void *addrs, uint32_t n,
-		   size_t stride, const void *site)
-{
-	if ((cache->attention & MR_ATTENTION_OPEN) != 0)
-		mri_outbox_note_free(cache);
-	if ((cache->attention & MR_ATTENTION_CHECKED) == 0)
-		return false;
-	cache->site = site;
-	if (cache->pool->safety != NULL)
-		mri_checked_free(cache, addrs, n, stride);
-	else
-		mri_cache_put(cache, addrs, n, stride);
+	if (mri_cache_is_due(cache))
+		mri_outbox_tick(cache);
 	return true;
 }
 
@@ -442,29 +429,45 @@ static inline void free_all_frames(struct mr_cache *cache,
 		free_frames(cache, frames, n, site);
 }
 
-__attribute__((noinline)) static void attend_addrs(struct mr_cache *cache,
-						   const uint64_t *addrs,
-						   uint32_t n, const void *site)
+__attribute__((noinline)) static void
+tick_and_free_addrs(struct mr_cache *cache, const uint64_t *addrs, uint32_t n,
+		    const void *site)
 {
-	if (!attend(cache, addrs, n, sizeof(addrs[0]), site))
-		free_all_addrs(cache, addrs, n, site);
+	mri_outbox_tick(cache);
+	free_all_addrs(cache, addrs, n, site);
 }
 
 __attribute__((noinline)) static void
-attend_frames(struct mr_cache *cache, const struct mr_frame *frames, uint32_t n,
-	      const void *site)
+tick_and_free_frames(struct mr_cache *cache, const struct mr_frame *frames,
+		     uint32_t n, const void *site)
 {
-	if (!attend(cache, frames, n, sizeof(frames[0]), site))
-		free_all_frames(cache, frames, n, site);
+	mri_outbox_tick(cache);
+	free_all_frames(cache, frames, n, site);
+}
+
+/* A single buffer that free_one() leaves. */
+__attribute__((noinline)) static void
+free_other(struct mr_cache *cache, const uint64_t *addr, const void *site)
+{
+	const size_t stride = sizeof(*addr);
+
+	if (mri_cache_is_due(cache))
+		mri_outbox_tick(cache);
+	if (!mri_pool_is_simple(cache->pool) || !mri_outbox_add(cache, *addr))
+		free_pages_over(cache, (const char *)addr, 1, stride, site);
 }
 
 void mr_frag_free_bulk(struct mr_cache *cache, const uint64_t *addrs,
 		       uint32_t n)
 {
-	if (n == 1 && free_one(cache, addrs[0]))
+	if (n == 1) {
+		if (!free_one(cache, addrs[0]))
+			free_other(cache, addrs, __builtin_return_address(0));
 		return;
-	if (cache->attention != 0)
-		attend_addrs(cache, addrs, n, __builtin_return_address(0));
+	}
+	if (mri_cache_is_due(cache))
+		tick_and_free_addrs(cache, addrs, n,
+				    __builtin_return_address(0));
 	else
 		free_all_addrs(cache, addrs, n, __builtin_return_address(0));
 }
@@ -472,10 +475,15 @@ void mr_frag_free_bulk(struct mr_cache *cache, const uint64_t *addrs,
 void mr_frame_free_bulk(struct mr_cache *cache, const struct mr_frame *frames,
 			uint32_t n)
 {
-	if (n == 1 && free_one(cache, frames[0].addr))
+	if (n == 1) {
+		if (!free_one(cache, frames[0].addr))
+			free_other(cache, &frames[0].addr,
+				   __builtin_return_address(0));
 		return;
-	if (cache->attention != 0)
-		attend_frames(cache, frames, n, __builtin_return_address(0));
+	}
+	if (mri_cache_is_due(cache))
+		tick_and_free_frames(cache, frames, n,
+				     __builtin_return_address(0));
 	else
 		free_all_frames(cache, frames, n, __builtin_return_address(0));
 }

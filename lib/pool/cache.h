@@ -53,9 +53,16 @@ void mri_pages_return(struct mr_cache *cache, struct mr_pool *pool,
 /* Free pages of another pool. lib/pool/outbox.c */
 void mri_outbox_put(struct mr_cache *cache, struct mr_pool *pool,
 		    const uint32_t *pages, uint32_t n);
-/* Call in each free and when idle while something is open. */
-void mri_outbox_note_free(struct mr_cache *cache);
+/* A page of another pool that has an open magazine. False: it is not. */
+bool mri_outbox_add(struct mr_cache *cache, uint64_t addr);
+/* A tick: look at what is open. */
 void mri_outbox_tick(struct mr_cache *cache);
+
+/* Count a call that frees, while something is open. True: call for a tick. */
+static inline bool mri_cache_is_due(struct mr_cache *cache)
+{
+	return cache->n_until_tick != 0 && --cache->n_until_tick == 0;
+}
 
 /*
  * Called by the owner of a cache after a request by mr_pool_trim(): return all
@@ -69,7 +76,6 @@ void mri_cache_give_back(struct mr_cache *cache);
  * nothing. Returns how many. lib/pool/frag.c
  */
 uint32_t mri_frag_caches_detach(struct mr_cache *cache);
-
 
 /*
  * Free n references, at least one of which is not simply a page of this pool

@@ -6,8 +6,7 @@
 #include "pool/debug/safety.h"
 
 /* Under the pool's lock: whether it may have another cache. */
-static int check_room(struct mr_pool *pool,
-		      struct mr_reason *reterr_reason)
+static int check_room(struct mr_pool *pool, struct mr_reason *reterr_reason)
 {
 	if (pool->n_caches == pool->max_caches)
 		return mr_fail(reterr_reason, -ENOSPC,
@@ -76,8 +75,6 @@ int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 	cache->addr = pool->addr;
 	cache->fast_bytes =
 		pool->safety == NULL ? pool->page_bytes : UINT64_MAX;
-	if (!mri_pool_is_simple(pool))
-		cache->attention = MR_ATTENTION_CHECKED;
 	mri_cache_set_own_pages(cache);
 	cache->page_shift = (uint8_t)pool->page_shift;
 	cache->magazine_pages = (uint16_t)mri_magazine_pages(pool);

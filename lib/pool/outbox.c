@@ -7,9 +7,8 @@
  * The table has few slots; if none is free, the one that the pool maps to is
  * sent. An open magazine has at least one page. It is sent when it is full,
  * when a cache finds no pages, when two ticks of TICK_CALLS calls found nothing
- * new in it, and by mr_cache_flush(). While something is open,
- * MR_ATTENTION_OPEN makes each call that frees come here, except single frees
- * that are inlined.
+ * new in it, and by mr_cache_flush(). Calls that free count, but inlined single
+ * frees do not; so do empty polls.
  *
  * Another thread may destroy a pool once all of its pages are back. So what is
  * sent counts as in flight until it arrives, and the last access to the pool is
@@ -24,11 +23,11 @@ enum { TICK_CALLS = 32 };
 
 static void set_n_open(struct mr_cache *cache, uint32_t n)
 {
+	if (n == 0)
+		cache->n_until_tick = 0;
+	else if (cache->n_open == 0)
+		cache->n_until_tick = TICK_CALLS;
 	__atomic_store_n(&cache->n_open, n, __ATOMIC_RELAXED);
-	if (n > 0)
-		cache->attention |= MR_ATTENTION_OPEN;
-	else
-		cache->attention &= (uint8_t)~MR_ATTENTION_OPEN;
 }
 
 static void set_is_open(struct mri_magazine *magazine, uint32_t is_open)
@@ -103,27 +102,56 @@ static bool take_place(struct mr_cache *cache, struct mri_open_magazine *open,
 	return true;
 }
 
+/* Put n pages into an open magazine, which has room for them. */
+static inline void add_pages(struct mr_cache *cache,
+			     struct mri_open_magazine *open,
+			     const uint32_t *pages, uint32_t n)
+{
+	const uint32_t n_there = mri_magazine_n(open->magazine);
+
+	memcpy(open->magazine->numbers + n_there, pages, n * sizeof(pages[0]));
+	mri_magazine_set_n(open->magazine, n_there + n);
+	set_n_open(cache, cache->n_open + n);
+	if (n_there + n == n_full(cache, open->pool))
+		send_open(cache, open);
+}
+
+bool mri_outbox_add(struct mr_cache *cache, uint64_t addr)
+{
+	for (uint32_t i = 0; i < MR_OPEN_MAGAZINES; i++) {
+		struct mri_open_magazine *open = &cache->open[i];
+		const struct mr_pool *pool = open->pool;
+		uint32_t page;
+
+		if (pool == NULL || !mri_pool_has(pool, addr))
+			continue;
+		page = mri_page_of(pool, addr);
+		if (!mri_pool_is_simple(pool) ||
+		    __atomic_load_n(&pool->owners[page], __ATOMIC_ACQUIRE) != 0)
+			return false;
+		mr_counter_add(&cache->counters.recycle_ring, 1);
+		add_pages(cache, open, &page, 1);
+		return true;
+	}
+	return false;
+}
+
 void mri_outbox_put(struct mr_cache *cache, struct mr_pool *pool,
 		    const uint32_t *pages, uint32_t n)
 {
 	struct mri_open_magazine *open = find_place(cache, pool);
 
 	while (n > 0) {
-		uint32_t n_there, k;
+		uint32_t k;
 
 		if (open->pool != pool && !take_place(cache, open, pool)) {
 			mr_counter_add(&cache->counters.recycle_ring_full, n);
 			mri_pool_put_pages(pool, pages, n);
 			return;
 		}
-		n_there = mri_magazine_n(open->magazine);
-		k = mri_min_u32(n, n_full(cache, pool) - n_there);
-		memcpy(open->magazine->numbers + n_there, pages,
-		       k * sizeof(pages[0]));
-		mri_magazine_set_n(open->magazine, n_there + k);
-		set_n_open(cache, cache->n_open + k);
-		if (n_there + k == n_full(cache, pool))
-			send_open(cache, open);
+		k = mri_min_u32(n, n_full(cache, pool) -
+					   mri_magazine_n(open->magazine));
+		add_pages(cache, open, pages, k);
 		pages += k;
 		n -= k;
 	}
@@ -140,10 +168,8 @@ static bool is_due(struct mri_open_magazine *open, bool is_tick)
 	return is_tick && is_still;
 }
 
-void mri_outbox_tick(struct mr_cache *cache)
+static void look_at_open(struct mr_cache *cache, bool is_tick)
 {
-	const bool is_tick = ++cache->n_puts % TICK_CALLS == 0;
-
 	for (uint32_t i = 0; i < MR_OPEN_MAGAZINES; i++) {
 		struct mri_open_magazine *open = &cache->open[i];
 		bool is_starving;
@@ -160,13 +186,10 @@ void mri_outbox_tick(struct mr_cache *cache)
 	}
 }
 
-/* A burst takes less time than a look at each slot. */
-void mri_outbox_note_free(struct mr_cache *cache)
+void mri_outbox_tick(struct mr_cache *cache)
 {
-	if ((cache->n_puts + 1) % TICK_CALLS == 0)
-		mri_outbox_tick(cache);
-	else
-		cache->n_puts++;
+	cache->n_until_tick = TICK_CALLS;
+	look_at_open(cache, true);
 }
 
 /* Flush the rest: freed frags, and what mr_pool_trim() requested. */
@@ -184,8 +207,10 @@ static void flush_rest(struct mr_cache *cache)
 void mr_cache_idle(struct mr_cache *cache)
 {
 	flush_rest(cache);
-	if (cache->n_open != 0)
+	if (mri_cache_is_due(cache))
 		mri_outbox_tick(cache);
+	else if (cache->n_open != 0)
+		look_at_open(cache, false);
 }
 
 void mr_cache_flush(struct mr_cache *cache)

@@ -66,8 +66,7 @@ struct mr_cache {
 	/*
 	 * Hot, one cache line. pair.top counts the pages that left; frees are
 	 * not counted: see mri_cache_sums(). An allocation of fast_bytes, and a
-	 * free of pages below own_pages while no attention flag is set, access
-	 * only this line and owners[].
+	 * free of pages below own_pages, access only this line and owners[].
 	 */
 	struct mri_pair pair;
 	uint8_t *owners;
@@ -76,18 +75,17 @@ struct mr_cache {
 	uint32_t own_pages;  /* pages of the pool, 0 if it is checked; written
 			      * when the pool grows or shrinks; atomic */
 	uint8_t page_shift;
-	uint8_t attention; /* MR_ATTENTION_*: what frees must check */
+	uint8_t n_until_tick; /* see mri_cache_is_due() */
 	uint16_t magazine_pages;
 	struct mr_pool *pool;
 	/* Warm. */
 	struct mri_pool_counters counters; /* without n_alloc and n_free */
-	uint64_t n_fetched; /* pages fetched from the pool minus pages
-			     * returned to it; modulo 2^64 */
+	uint64_t n_fetched;    /* pages fetched from the pool minus pages
+				* returned to it; modulo 2^64 */
 	struct mr_cache *next; /* in pool->caches, under its lock */
 	struct mri_block_run run;
 	struct mr_frag_cache *frags; /* a list; under the pool's lock */
 	uint32_t n_open;             /* pages in open magazines; atomic */
-	uint32_t n_puts;             /* calls with open magazines */
 	uint32_t is_asked; /* mr_pool_trim() wants its pages; atomic */
 	struct mri_open_magazine open[MR_OPEN_MAGAZINES];
 	/* The last look of mr_cache_stats() or mr_pool_trim(); atomic. */
@@ -128,8 +126,8 @@ struct mr_pool {
 	uint32_t max_caches;
 	uint32_t asked_caches; /* as configured; 0: one per CPU */
 	bool has_default_magazines;
-	bool is_elastic; /* grows when ports or caches need more pages */
-	uint32_t segment_pages;    /* growth step */
+	bool is_elastic;        /* grows when ports or caches need more pages */
+	uint32_t segment_pages; /* growth step */
 	uint32_t numa_node_plus_1; /* preferred; 0: none */
 	uint64_t granule_bytes;    /* of its segments */
 	bool is_reserved;          /* its address range in the region is */
@@ -178,8 +176,8 @@ _Static_assert(offsetof(struct mr_cache, pair.top) ==
 			       offsetof(struct mr_cache_head, own_pages) &&
 		       offsetof(struct mr_cache, page_shift) ==
 			       offsetof(struct mr_cache_head, page_shift) &&
-		       offsetof(struct mr_cache, attention) ==
-			       offsetof(struct mr_cache_head, attention) &&
+		       offsetof(struct mr_cache, n_until_tick) ==
+			       offsetof(struct mr_cache_head, n_until_tick) &&
 		       offsetof(struct mr_cache, magazine_pages) ==
 			       offsetof(struct mr_cache_head, magazine_pages) &&
 		       offsetof(struct mr_cache, pool) ==
@@ -243,15 +241,14 @@ static inline bool mri_pool_is_simple(const struct mr_pool *pool)
 
 /*
  * Update own_pages of a cache. Call with the pool's lock and grow_lock held. It
- * is 0 in a checked pool, so that single frees need no further test.
+ * is 0 in a checked pool, so that frees need no further test.
  */
 static inline void mri_cache_set_own_pages(struct mr_cache *cache)
 {
-	/* Its attention flags may be changing, so ask the pool. */
-	const bool is_checked = !mri_pool_is_simple(cache->pool);
-
 	__atomic_store_n(&cache->own_pages,
-			 is_checked ? 0 : mri_pool_population(cache->pool),
+			 mri_pool_is_simple(cache->pool) ?
+				 mri_pool_population(cache->pool) :
+				 0,
 			 __ATOMIC_RELAXED);
 }
 

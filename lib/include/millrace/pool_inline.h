@@ -18,12 +18,6 @@ MR_BEGIN_DECLS
 /** Of mr_cache_head.top: bits for the pages in the loaded magazine. */
 enum { MR_TOP_BITS = 10, MR_TOP_MASK = (1 << MR_TOP_BITS) - 1 };
 
-/** Flags of mr_cache_head.attention: what a free has to look at first. */
-enum {
-	MR_ATTENTION_CHECKED = 1, /**< each page, because the pool says so */
-	MR_ATTENTION_OPEN = 2,    /**< pages of other pools that wait here */
-};
-
 /** What the inline calls read of a cache; not for programs. */
 struct mr_cache_head {
 	uint64_t top;          /**< pages allocated << 10 | in the magazine */
@@ -35,7 +29,8 @@ struct mr_cache_head {
 	uint32_t own_pages;    /**< bound of the pool's page numbers; 0 if it
 				*   checks each page; atomic */
 	uint8_t page_shift;
-	uint8_t attention;       /**< MR_ATTENTION_*; 0: none */
+	uint8_t n_until_tick;    /**< calls that free, until one looks at the
+				  *   pages of other pools here; 0: none are */
 	uint16_t magazine_pages; /**< capacity of a magazine */
 	const bool *uses_owners; /**< whether owners[] has to be looked at */
 };
@@ -153,8 +148,8 @@ enum { MR_INLINE_BURST = 16 };
 
 /* The calls themselves. */
 uint32_t mr_frag_alloc_burst(struct mr_cache *cache, uint64_t *addrs,
-			     uint32_t n, uint32_t n_bytes)
-	__asm__("mr_frag_alloc_bulk");
+			     uint32_t n,
+			     uint32_t n_bytes) __asm__("mr_frag_alloc_bulk");
 void mr_frag_free_burst(struct mr_cache *cache, const uint64_t *addrs,
 			uint32_t n) __asm__("mr_frag_free_bulk");
 
@@ -195,11 +190,13 @@ mr_frag_free_bulk(struct mr_cache *cache, const uint64_t *addrs, uint32_t n)
 	uint64_t beyond = 0;
 
 	if (!__builtin_constant_p(n) || n < 2 || n > MR_INLINE_BURST ||
-	    head->attention != 0 || n + n_loaded > head->magazine_pages ||
+	    head->n_until_tick == 1 || n + n_loaded > head->magazine_pages ||
 	    __atomic_load_n(head->uses_owners, __ATOMIC_RELAXED)) {
 		mr_frag_free_burst(cache, addrs, n);
 		return;
 	}
+	if (head->n_until_tick != 0)
+		head->n_until_tick--;
 	/* A page that is not below n_pages borrows, which sets the top bit. */
 	for (uint32_t i = 0; i < n; i++) {
 		const uint64_t page = (addrs[i] - base) >> shift;

@@ -406,7 +406,6 @@ enum { N_WIRE = 2048, N_PAGES = 8192, N_BETWEEN = 512 };
 
 struct wire {
 	uint32_t at; /* next to complete, then to fill */
-	uint32_t n_since; /* pages freed since the last of the other pool */
 	word ring[N_WIRE];
 	word burst[MAX_BURST];
 };
@@ -492,8 +491,7 @@ static int begin_grown(struct variant *variant, struct mr_reason *why)
 	static word first[N_PAGES];
 	int err;
 
-	if (mr_pool_frag_alloc_bulk(pool, first, N_PAGES) <
-		    N_PAGES ||
+	if (mr_pool_frag_alloc_bulk(pool, first, N_PAGES) < N_PAGES ||
 	    mr_pool_grow(pool, N_PAGES, why) < 0)
 		return -1;
 	err = begin_wire(variant, why);
@@ -506,19 +504,14 @@ static uint64_t recycle_foreign(struct variant *variant, uint32_t thread,
 				uint64_t n)
 {
 	struct our_pool *our = ((struct harness *)variant->state)->pool;
-	struct wire *wire = extra_of(variant);
-	const uint32_t burst = (uint32_t)variant->param[P_BURST];
 
-	for (uint64_t i = 0; i < n; i += burst) {
-		wire->n_since += burst;
-		if (wire->n_since >= N_BETWEEN) {
-			const uint64_t addr = mr_frag_alloc(
-				our->caches[1][thread], OBJECT_BYTES);
+	n = n_of_run(n, N_BETWEEN);
+	for (uint64_t i = 0; i < n; i += N_BETWEEN) {
+		const uint64_t addr =
+			mr_frag_alloc(our->caches[1][thread], OBJECT_BYTES);
 
-			mr_frag_free(our->caches[0][thread], addr);
-			wire->n_since = 0;
-		}
-		recycle_cached(variant, thread, burst);
+		mr_frag_free(our->caches[0][thread], addr);
+		recycle_cached(variant, thread, N_BETWEEN);
 	}
 	return n;
 }

@@ -9,8 +9,8 @@
 #define mr_cache_flush stepped_cache_flush
 #define mr_cache_idle stepped_cache_idle
 #define mri_outbox_put stepped_outbox_put
-#define mri_outbox_note_free stepped_outbox_note_free
 #define mri_outbox_tick stepped_outbox_tick
+#define mri_outbox_add stepped_outbox_add
 
 #include "support/pool_unit.h"
 

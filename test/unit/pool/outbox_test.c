@@ -28,9 +28,9 @@ static void open_beside(void)
 		b.pools[i] = pool_beside(&b.f, 256, 2048);
 		assert_int_equal(
 			mr_cache_create(b.pools[i], &b.caches[i], NULL), 0);
-		assert_int_equal(mr_frag_alloc_bulk(b.caches[i], b.addrs[i],
-						    256, 2048),
-				 256);
+		assert_int_equal(
+			mr_frag_alloc_bulk(b.caches[i], b.addrs[i], 256, 2048),
+			256);
 	}
 }
 
@@ -115,8 +115,7 @@ TEST(partial_magazine_is_fetched_and_counted)
 	/* Without a cache as well. */
 	give(0, 5);
 	mr_cache_flush(b.f.cache);
-	assert_int_equal(
-		mr_pool_frag_alloc_bulk(b.pools[0], again, 256), 5);
+	assert_int_equal(mr_pool_frag_alloc_bulk(b.pools[0], again, 256), 5);
 	mr_pool_frag_free_bulk(b.pools[0], again, 5);
 	close_beside();
 }
@@ -142,7 +141,7 @@ static void free_frags(uint32_t n_calls)
 TEST(pages_wait_for_more_but_not_for_ever)
 {
 	static void (*const calls[])(uint32_t n_calls) = { be_idle, free_own,
-							       free_frags };
+							   free_frags };
 
 	for (int i = 0; i < 3; i++) {
 		open_beside();
@@ -220,17 +219,17 @@ TEST(places_are_for_four_pools)
 	}
 }
 
-TEST(open_magazine_asks_for_attention_until_it_is_sent)
+TEST(frees_are_counted_while_a_magazine_is_open)
 {
 	open_beside();
-	assert_int_equal(b.f.cache->attention, 0);
+	assert_int_equal(b.f.cache->n_until_tick, 0);
 	give(0, 1);
-	assert_int_equal(b.f.cache->attention, MR_ATTENTION_OPEN);
+	assert_int_not_equal(b.f.cache->n_until_tick, 0);
 	assert_int_equal(b.f.cache->own_pages, 256);
 	free_own(1);
 	assert_in_flight(b.f.pool, 0);
 	mr_cache_flush(b.f.cache);
-	assert_int_equal(b.f.cache->attention, 0);
+	assert_int_equal(b.f.cache->n_until_tick, 0);
 	close_beside();
 }
 
@@ -261,7 +260,7 @@ TEST(without_empty_magazines_pages_go_one_by_one)
 	expect(0, 0, 0);
 	assert_in_flight(b.pools[0], 156);
 	assert_int_equal(pool_stats(b.f.pool).recycle_ring_full, 100);
-	assert_int_equal(b.f.cache->attention, 0);
+	assert_int_equal(b.f.cache->n_until_tick, 0);
 	while (n > 0)
 		mri_stack_push(empty, (uint32_t)places[--n], &n_failed);
 	close_beside();
