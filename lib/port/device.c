@@ -27,6 +27,15 @@ static struct mri_settings *settings_of(const struct mr_port *port)
 	return &((struct mri_events *)port->events)->kept.settings;
 }
 
+static void note_setting(const struct mr_port *port, enum mri_setting setting,
+			 uint64_t value)
+{
+	if (port->events == NULL) /* a port of mr-brokerd */
+		return;
+	settings_of(port)->is_made[setting] = true;
+	settings_of(port)->values[setting] = value;
+}
+
 int mr_port_set_promisc(struct mr_port *port, bool on,
 			struct mr_reason *reterr_reason)
 {
@@ -35,10 +44,8 @@ int mr_port_set_promisc(struct mr_port *port, bool on,
 	if (port->driver->set_promisc == NULL)
 		return refuse_setting(port, "promiscuous mode", reterr_reason);
 	err = port->driver->set_promisc(port, on, reterr_reason);
-	if (err == 0) {
-		settings_of(port)->made |= MRI_SET_PROMISC;
-		settings_of(port)->is_promisc = on;
-	}
+	if (err == 0)
+		note_setting(port, MRI_SET_PROMISC, on);
 	return err;
 }
 
@@ -51,10 +58,8 @@ int mr_port_set_allmulti(struct mr_port *port, bool on,
 		return refuse_setting(port, "reception of all multicast",
 				      reterr_reason);
 	err = port->driver->set_allmulti(port, on, reterr_reason);
-	if (err == 0) {
-		settings_of(port)->made |= MRI_SET_ALLMULTI;
-		settings_of(port)->is_allmulti = on;
-	}
+	if (err == 0)
+		note_setting(port, MRI_SET_ALLMULTI, on);
 	return err;
 }
 
@@ -72,8 +77,7 @@ int mr_port_set_mtu(struct mr_port *port, uint32_t mtu_bytes,
 		return refuse_setting(port, "the MTU", reterr_reason);
 	err = port->driver->set_mtu(port, mtu_bytes, reterr_reason);
 	if (err == 0) {
-		settings_of(port)->made |= MRI_SET_MTU;
-		settings_of(port)->mtu_bytes = mtu_bytes;
+		note_setting(port, MRI_SET_MTU, mtu_bytes);
 		__atomic_store_n(&port->info->mtu_bytes, mtu_bytes,
 				 __ATOMIC_RELAXED);
 	}
@@ -84,6 +88,7 @@ int mr_port_set_mtu(struct mr_port *port, uint32_t mtu_bytes,
 int mr_port_set_mac(struct mr_port *port, const uint8_t mac[6],
 		    struct mr_reason *reterr_reason)
 {
+	uint64_t value = 0;
 	int err;
 
 	if (mac == NULL || is_zero(mac))
@@ -101,8 +106,8 @@ int mr_port_set_mac(struct mr_port *port, const uint8_t mac[6],
 	err = port->driver->set_mac(port, mac, reterr_reason);
 	if (err < 0)
 		return err;
-	settings_of(port)->made |= MRI_SET_MAC;
-	memcpy(settings_of(port)->mac, mac, sizeof(port->info->mac));
+	memcpy(&value, mac, sizeof(port->info->mac));
+	note_setting(port, MRI_SET_MAC, value);
 	memcpy(port->info->mac, mac, sizeof(port->info->mac));
 	port->info->has_mac = 1;
 	(void)mri_events_publish(port);
@@ -194,32 +199,40 @@ static void log_refused(const struct mr_port *port, int err,
 		       why->text);
 }
 
+static int repeat_setting(struct mr_port *port, enum mri_setting setting,
+			  uint64_t value, struct mr_reason *why)
+{
+	switch (setting) {
+	case MRI_SET_MAC:
+		return mr_port_set_mac(port, (const uint8_t *)&value, why);
+	case MRI_SET_MTU:
+		return mr_port_set_mtu(port, (uint32_t)value, why);
+	case MRI_SET_ALLMULTI:
+		return mr_port_set_allmulti(port, value != 0, why);
+	default:
+		return mr_port_set_promisc(port, value != 0, why);
+	}
+}
+
 void mri_settings_repeat(struct mr_port *port)
 {
-	const struct mri_settings set = *settings_of(port);
+	const struct mri_settings *set = settings_of(port);
 	struct mr_reason why;
+	int err;
 
-	if (set.made & MRI_SET_MAC)
-		log_refused(port, mr_port_set_mac(port, set.mac, &why), &why);
-	if (set.made & MRI_SET_MTU)
-		log_refused(port, mr_port_set_mtu(port, set.mtu_bytes, &why),
-			    &why);
-	if (set.macs != NULL)
-		log_refused(port,
-			    mr_port_set_mac_filter(port, set.macs, set.n_macs,
-						   &why),
-			    &why);
-	if (set.made & MRI_SET_ALLMULTI)
-		log_refused(port,
-			    mr_port_set_allmulti(port, set.is_allmulti, &why),
-			    &why);
-	if (set.made & MRI_SET_PROMISC)
-		log_refused(port,
-			    mr_port_set_promisc(port, set.is_promisc, &why),
-			    &why);
-	if (set.filter != NULL)
-		log_refused(port, mr_port_set_filter(port, set.filter, &why),
-			    &why);
+	for (enum mri_setting i = 0; i < MRI_N_SETTINGS; i++) {
+		err = set->is_made[i] ?
+			      repeat_setting(port, i, set->values[i], &why) :
+			      0;
+		log_refused(port, err, &why);
+	}
+	err = set->macs == NULL ? 0 :
+				  mr_port_set_mac_filter(port, set->macs,
+							 set->n_macs, &why);
+	log_refused(port, err, &why);
+	err = set->filter == NULL ? 0 :
+				    mr_port_set_filter(port, set->filter, &why);
+	log_refused(port, err, &why);
 }
 
 void mri_settings_free(struct mr_port *port)

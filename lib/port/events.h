@@ -18,18 +18,17 @@ struct mri_kept_drop {
 };
 
 enum mri_setting {
-	MRI_SET_PROMISC = 1 << 0,
-	MRI_SET_ALLMULTI = 1 << 1,
-	MRI_SET_MTU = 1 << 2,
-	MRI_SET_MAC = 1 << 3,
+	MRI_SET_MAC,
+	MRI_SET_MTU,
+	MRI_SET_ALLMULTI,
+	MRI_SET_PROMISC,
+	MRI_N_SETTINGS,
 };
 
 /* What the program set since the port was opened. */
 struct mri_settings {
-	uint32_t made; /* enum mri_setting: which of the next four */
-	bool is_promisc, is_allmulti;
-	uint8_t mac[6];
-	uint32_t mtu_bytes;
+	bool is_made[MRI_N_SETTINGS];
+	uint64_t values[MRI_N_SETTINGS]; /* a MAC address in memory order */
 	uint8_t (*macs)[6]; /* of the filter; NULL: none */
 	uint32_t n_macs;
 	char *filter; /* NULL: none */
