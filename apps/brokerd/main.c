@@ -44,7 +44,7 @@ static const struct yaml_key keys[] = {
 	YAML_END,
 };
 
-static const struct option_keys set = { keys, 0, false };
+static const struct option_keys set = { keys, 0, false, 0 };
 
 static const char usage[] =
 	"usage: mr-brokerd [options]\n"

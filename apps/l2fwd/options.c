@@ -1,24 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The command line of mr-l2fwd. */
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "support/values.h"
 
 #include "options.h"
 
-static const struct option_row rows[] = {
-	{ "workers", OPTION_KEY, "N",
-	  "threads (default: one per queue of a port)" },
-	{ "mtu", OPTION_KEY, "N", "set the ports' MTU; restored at exit" },
-	{ "promisc", OPTION_KEY, "auto|on|off",
-	  "promiscuous mode (auto: on in patch and learn)" },
-	{ "count", OPTION_LONG, "N",
-	  "exit after N frames, or up to a burst more" },
+static bool read_count(const char *text, void *to, struct mr_reason *why)
+{
+	uint64_t *n_frames = to;
+	char *end;
+
+	errno = 0;
+	*n_frames = strtoull(text, &end, 10);
+	return (text[0] >= '0' && text[0] <= '9' && *end == '\0' &&
+		errno == 0 && *n_frames > 0) ||
+	       value_wrong(why, "'%s' is not a whole number from 1 on", text);
+}
+
+/* Options that are not in a file. */
+static const struct yaml_key own_keys[] = {
+	YAML_VALUE("count", options, n_frames, read_count, NULL,
+		   YAML_OPTION("N", "exit after N frames, or up to a burst "
+				    "more")),
+	YAML_END,
 };
 
 static const struct option_keys sets[] = {
-	{ l2fwd_keys, 0, true },
-	{ dataplane_keys, offsetof(struct options, plane), true },
-	{ run_control_keys, offsetof(struct options, run), false },
-	{ run_keys, offsetof(struct options, run), false },
+	{ l2fwd_keys, 0, true, 0 },
+	{ own_keys, 0, false, 0 },
+	{ dataplane_keys, offsetof(struct options, plane), true,
+	  DATAPLANE_WORKERS | DATAPLANE_IDLE | DATAPLANE_MTU |
+		  DATAPLANE_PROMISC },
+	{ run_control_keys, offsetof(struct options, run), false, 0 },
+	{ run_keys, offsetof(struct options, run), false, 0 },
 };
 
 static const char usage[] =
@@ -30,15 +47,6 @@ static const char usage[] =
 	"Modes: patch connects ports in pairs; macswap also swaps the MAC\n"
 	"addresses; learn is a learning bridge; drop drops all frames.\n"
 	"FILE lists the ports, and settings with the names of options.\n";
-
-static enum parse_result take_count(const struct option_row *row,
-				    const char *arg, void *options,
-				    struct mr_reason *error)
-{
-	struct options *o = options;
-
-	return parse_u64(row->name, arg, 1, UINT64_MAX, &o->n_frames, error);
-}
 
 static enum parse_result take_ports(struct options *o, int n, char **specs,
 				    struct mr_reason *error)
@@ -71,9 +79,6 @@ static enum parse_result check_together(const struct options *o,
 static const struct option_table table = {
 	.program = "mr-l2fwd",
 	.usage = usage,
-	.rows = rows,
-	.n_rows = sizeof(rows) / sizeof(rows[0]),
-	.take = take_count,
 	.sets = sets,
 	.n_sets = sizeof(sets) / sizeof(sets[0]),
 };

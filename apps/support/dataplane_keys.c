@@ -74,10 +74,11 @@ void dataplane_write_metrics(const void *from, char *ret_text, size_t n_bytes)
 /* Fixed: ports, pool and workers are created with it. */
 #define FIXED .is_fixed = true
 
-/* The options workers, mtu and promisc have the help of each program. */
 const struct yaml_key dataplane_keys[] = {
 	YAML_NUMBER("workers", dataplane_config, n_workers, 1, MR_WORKERS_MAX,
-		    FIXED, .letter = 'w'),
+		    FIXED, .letter = 'w', .group = DATAPLANE_WORKERS,
+		    YAML_OPTION("N", "threads (default: one per queue of a "
+				     "port; mr-nat 1)")),
 	{ .name = "cores",
 	  .take = yaml_take_value,
 	  .read = read_cores,
@@ -88,9 +89,10 @@ const struct yaml_key dataplane_keys[] = {
 		      "cores to use, such as 1,3-5, or auto (default)") },
 	YAML_NUMBER(
 		"burst", dataplane_config, burst, 1, MR_BURST_MAX, FIXED,
-		YAML_OPTION("N", "entries per burst, 1 to 256 (default 256)")),
+		YAML_OPTION("N", "entries per burst, 1 to 256 (default 256, "
+				 "mr-bench 64)")),
 	YAML_WORD("idle", dataplane_config, idle, dataplane_idle_words,
-		  .preset = "adaptive",
+		  .preset = "adaptive", .group = DATAPLANE_IDLE,
 		  YAML_OPTION("HOW", "without work: poll, adaptive (default), "
 				     "interrupt")),
 	YAML_WORD("log_level", dataplane_config, log_level, dataplane_log_words,
@@ -104,9 +106,14 @@ const struct yaml_key dataplane_keys[] = {
 		YAML_OPTION("N",
 			    "entries per device ring (default: the port's)")),
 	YAML_NUMBER("mtu", dataplane_config, port.mtu_bytes, MIN_MTU, MAX_MTU,
-		    FIXED),
+		    FIXED, .group = DATAPLANE_MTU,
+		    YAML_OPTION("N",
+				"set the ports' MTU; restored at exit")),
 	YAML_WORD("promisc", dataplane_config, port.promisc, promisc_words,
-		  FIXED, .preset = "auto"),
+		  FIXED, .preset = "auto", .group = DATAPLANE_PROMISC,
+		  YAML_OPTION("auto|on|off",
+			      "promiscuous mode (auto: on in patch and "
+			      "learn)")),
 	YAML_NUMBER(
 		"pool_pages", dataplane_config, n_pages, 1, MAX_PAGES, FIXED,
 		YAML_OPTION("N",

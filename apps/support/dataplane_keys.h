@@ -7,6 +7,14 @@
 #include "dataplane.h"
 #include "objections.h"
 
+/* Groups of options that not all programs have. */
+enum {
+	DATAPLANE_WORKERS = 1 << 0,
+	DATAPLANE_IDLE = 1 << 1,
+	DATAPLANE_MTU = 1 << 2,
+	DATAPLANE_PROMISC = 1 << 3,
+};
+
 /* Of struct dataplane_config. */
 extern const struct yaml_key dataplane_keys[];
 

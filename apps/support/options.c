@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The command line: one table defines the parser and the help. */
-#include <errno.h>
 #include <getopt.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "options.h"
-#include "values.h"
 #include "version.h"
 
-/* A row or a key. */
 struct option_one {
 	char name[24];
 	int id;
 	const char *arg, *help;
-	const struct option_row *row;  /* NULL: a key... */
-	const struct yaml_key *key;
-	const struct option_keys *set; /* ...of this set */
+	const struct yaml_key *key; /* NULL: handled here */
+	const struct option_keys *set;
 };
 
 struct option_list {
@@ -24,50 +19,22 @@ struct option_list {
 	struct option_one list[MAX_OPTIONS];
 };
 
-enum { ID_OF_KEYS = 1 << 16 }; /* from here on: keys without a letter */
-
 static void add_option(struct option_list *all, const char *name,
 		       struct option_one one)
 {
-	if (one.id == OPTION_KEY)
-		one.id = ID_OF_KEYS + (int)all->n;
+	if (one.id == 0)
+		one.id = OPTION_LONG + (int)all->n;
 	snprintf(one.name, sizeof(one.name), "%s", name);
 	for (char *c = one.name; *c != '\0'; c++)
 		*c = *c == '_' ? '-' : *c;
 	all->list[all->n++] = one;
 }
 
-static void add_row(struct option_list *all, const struct option_table *table,
-		    const struct option_row *row)
+static bool is_option_of(const struct option_keys *set,
+			 const struct yaml_key *key)
 {
-	struct option_one one = {
-		.id = row->id, .arg = row->arg, .help = row->help, .row = row
-	};
-
-	for (uint32_t s = 0; row->id == OPTION_KEY && s < table->n_sets; s++) {
-		const struct yaml_key *key =
-			yaml_find_option(table->sets[s].keys, row->name);
-
-		if (key == NULL)
-			continue;
-		one.id = key->letter;
-		one.row = NULL;
-		one.key = key;
-		one.set = &table->sets[s];
-		break;
-	}
-	if (row->help != NULL)
-		add_option(all, row->name, one);
-}
-
-static bool has_row(const struct option_table *table,
-		    const struct yaml_key *key)
-{
-	for (uint32_t i = 0; i < table->n_rows; i++)
-		if (yaml_find_option((const struct yaml_key[]){ *key, { 0 } },
-				     table->rows[i].name) != NULL)
-			return true;
-	return false;
+	return key->help != NULL &&
+	       (key->group == 0 || (key->group & set->groups) != 0);
 }
 
 /* All options, in the order of the help. */
@@ -75,12 +42,10 @@ static struct option_list list_options(const struct option_table *table)
 {
 	struct option_list all = { 0 };
 
-	for (uint32_t i = 0; i < table->n_rows; i++)
-		add_row(&all, table, &table->rows[i]);
 	for (uint32_t s = 0; s < table->n_sets; s++)
 		for (const struct yaml_key *key = table->sets[s].keys;
 		     key->name != NULL; key++)
-			if (key->help != NULL && !has_row(table, key))
+			if (is_option_of(&table->sets[s], key))
 				add_option(&all, key->name,
 					   (struct option_one){
 						   .id = key->letter,
@@ -137,62 +102,6 @@ int option_take_count(struct yaml_reader *reader, const struct yaml_key *key,
 	(void)node;
 	++*(uint32_t *)((char *)to + key->offset);
 	return 0;
-}
-
-enum parse_result parse_u64(const char *name, const char *text, uint64_t min,
-			    uint64_t max, uint64_t *ret,
-			    struct mr_reason *ret_error)
-{
-	unsigned long long value;
-	char *end;
-
-	errno = 0;
-	value = strtoull(text, &end, 10);
-	if (text[0] < '0' || text[0] > '9' || *end != '\0')
-		return parse_wrong(ret_error,
-				   "--%s: '%s' is not a whole number", name,
-				   text);
-	if (errno != 0 || value < min || value > max)
-		return parse_wrong(ret_error,
-				   "--%s: %s is out of range, %llu to %llu",
-				   name, text, (unsigned long long)min,
-				   (unsigned long long)max);
-	*ret = value;
-	return PARSE_RUN;
-}
-
-enum parse_result parse_u32(const char *name, const char *text, uint32_t min,
-			    uint32_t max, uint32_t *ret,
-			    struct mr_reason *ret_error)
-{
-	uint64_t value = 0;
-	const enum parse_result result =
-		parse_u64(name, text, min, max, &value, ret_error);
-
-	if (result == PARSE_RUN)
-		*ret = (uint32_t)value;
-	return result;
-}
-
-enum parse_result parse_seconds(const char *name, const char *text,
-				uint64_t *ret_ms, struct mr_reason *ret_error)
-{
-	struct mr_reason why;
-
-	return value_seconds(text, ret_ms, &why) ?
-		       PARSE_RUN :
-		       parse_wrong(ret_error, "--%s: %s", name, why.text);
-}
-
-enum parse_result parse_word(const char *name, const char *text,
-			     const char *const *words, uint32_t *ret,
-			     struct mr_reason *ret_error)
-{
-	struct mr_reason why;
-
-	return value_word(text, words, ret, &why) ?
-		       PARSE_RUN :
-		       parse_wrong(ret_error, "--%s: %s", name, why.text);
 }
 
 enum mr_log_level option_log_level(uint32_t n_verbose, bool is_quiet)
@@ -261,10 +170,7 @@ static enum parse_result take_option(const struct option_table *table,
 		printf("%s %s\n", table->program, program_version);
 		return PARSE_DONE;
 	default:
-		return one->row == NULL ?
-			       take_key(one, options, given, ret_error) :
-			       table->take(one->row, optarg, options,
-					   ret_error);
+		return take_key(one, options, given, ret_error);
 	}
 }
 

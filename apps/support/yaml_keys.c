@@ -240,26 +240,19 @@ static bool is_option(const char *name, const char *key)
 	return *name == '\0' && *key == '\0';
 }
 
-const struct yaml_key *yaml_find_option(const struct yaml_key *keys,
-					const char *name)
-{
-	while (keys->name != NULL && !is_option(name, keys->name))
-		keys++;
-	return keys->name != NULL ? keys : NULL;
-}
-
 int yaml_take_option(const struct yaml_key *keys, const char *name,
 		     const char *text, void *to, struct mr_reason *ret_why)
 {
-	const struct yaml_key *key = yaml_find_option(keys, name);
 	struct yaml_errors errors = { 0 };
 	struct yaml_key one;
 	char option[40];
 	int err;
 
-	if (key == NULL)
+	while (keys->name != NULL && !is_option(name, keys->name))
+		keys++;
+	if (keys->name == NULL)
 		return -ENOENT;
-	one = *key;
+	one = *keys;
 	snprintf(option, sizeof(option), "--%s", name);
 	one.name = option;
 	err = take_text(&one, text, to, &errors);

@@ -77,6 +77,7 @@ struct yaml_key {
 
 	/* As an option of a command line, with - for _: see options.h. */
 	const char *help; /* NULL: it is none */
+	uint32_t group;   /* bit: in programs with this group; 0: in all */
 	const char *arg;  /* name of the value in the help; NULL: a flag */
 	char letter;      /* of the short option; 0: none */
 };
@@ -173,13 +174,9 @@ yaml_take_fn yaml_take_text; /* char [key->max] */
 /* Set the key's default; its preset is valid. */
 void yaml_take_preset(const struct yaml_key *key, void *to);
 
-/* The key of the option of that name, with _ for -; NULL: there is none. */
-const struct yaml_key *yaml_find_option(const struct yaml_key *keys,
-					const char *name);
-
 /*
- * Read the value of a command-line option by its key. Returns 0, -EINVAL with
- * an error, or -ENOENT: there is no such key.
+ * Read the value of a command-line option by its key, which has _ for -.
+ * Returns 0, -EINVAL with an error, or -ENOENT: there is no such key.
  */
 int yaml_take_option(const struct yaml_key *keys, const char *name,
 		     const char *text, void *to, struct mr_reason *ret_why);

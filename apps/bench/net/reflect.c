@@ -9,6 +9,7 @@
 #include "net/relay.h"
 #include "net/swap.h"
 #include "support/counter.h"
+#include "support/dataplane_keys.h"
 #include "support/signals.h"
 
 enum reflect_drop {
@@ -26,15 +27,12 @@ static const char *const drop_names[N_DROPS] = {
 	[DROP_SHUTDOWN] = "shutdown",
 };
 
-enum { OPTION_LAYER = OPTION_LONG, OPTION_ARP, OPTION_THREADS };
-
 struct reflect {
+	struct relay_options options;
 	enum swap_layer layer;
 	bool answers_arp;
-	uint32_t n_workers;
 	struct dataplane plane;
 	uint64_t macs[MAX_PORTS]; /* see mac.h */
-	uint32_t n_burst;
 	void *base;
 	struct reflector *reflectors;
 	json_t *document;
@@ -46,38 +44,15 @@ struct reflector {
 	uint64_t drops[N_DROPS];
 };
 
-static const struct option_row rows[] = {
-	{ "layer", OPTION_LAYER, "N",
-	  "swap MACs (2), also IPs (3), also ports (4, default)" },
-	{ "arp", OPTION_ARP, NULL,
-	  "answer all ARP requests with the port's MAC address" },
-	{ "workers", OPTION_THREADS, "N",
-	  "threads (default: one per queue of a port)" },
+static const struct yaml_key keys[] = {
+	YAML_NUMBER("layer", reflect, layer, SWAP_MACS, SWAP_PORTS,
+		    YAML_OPTION("N", "swap MACs (2), also IPs (3), also ports "
+				     "(4, default)")),
+	YAML_BOOL("arp", reflect, answers_arp,
+		  YAML_OPTION(NULL, "answer all ARP requests with the port's "
+				    "MAC address")),
+	YAML_END,
 };
-
-static enum parse_result take_option(const struct option_row *row,
-				     const char *arg, void *own,
-				     struct mr_reason *error)
-{
-	struct reflect *reflect = own;
-	enum parse_result result;
-	uint32_t layer;
-
-	switch (row->id) {
-	case OPTION_LAYER:
-		result = parse_u32(row->name, arg, SWAP_MACS, SWAP_PORTS,
-				   &layer, error);
-		if (result == PARSE_RUN)
-			reflect->layer = (enum swap_layer)layer;
-		return result;
-	case OPTION_ARP:
-		reflect->answers_arp = true;
-		return PARSE_RUN;
-	default:
-		return parse_u32(row->name, arg, 1, MR_WORKERS_MAX,
-				 &reflect->n_workers, error);
-	}
-}
 
 static void drop_frames(struct reflector *r, struct mr_worker *worker,
 			const struct mr_frame *frames, uint32_t n,
@@ -125,7 +100,7 @@ static uint32_t reflect_queue(struct reflector *r, struct mr_worker *worker,
 {
 	struct mr_frame frames[MR_BURST_MAX];
 	const uint32_t n = mr_rx_burst(rxq->rxq, worker->cache, frames,
-				       r->reflect->n_burst);
+				       r->reflect->options.plane.burst);
 	uint32_t n_kept = 0, n_sent;
 
 	if (n == 0)
@@ -233,10 +208,9 @@ static void port_event(void *app, uint32_t port_idx, uint32_t events)
 			   "ARP answers now use it", &reflect->macs[port_idx]);
 }
 
-static int reflect_ports(const struct relay_command *command,
-			 const struct relay_options *options)
+static int reflect_ports(struct reflect *reflect)
 {
-	struct reflect *reflect = command->own;
+	const struct relay_options *options = &reflect->options;
 	const uint32_t all = UINT32_MAX;
 	struct mr_reason why;
 	struct run_config config = { .plane = &reflect->plane,
@@ -250,7 +224,7 @@ static int reflect_ports(const struct relay_command *command,
 
 	config.signal_fd = signals_open(&why);
 	if (config.signal_fd < 0)
-		return relay_complain(command, 1, why.text);
+		return relay_complain(options->command, 1, why.text);
 	status = dataplane_open(&reflect->plane, &options->plane, &why);
 	if (status == 0) {
 		status = open_reflectors(reflect, &why);
@@ -264,10 +238,10 @@ static int reflect_ports(const struct relay_command *command,
 		config.workers = reflect->reflectors;
 		status = status == 0 ?
 				 run(&config) :
-				 relay_complain(command, status, why.text);
+				 relay_complain(options->command, status, why.text);
 		dataplane_close(&reflect->plane);
 	} else {
-		relay_complain(command, status, why.text);
+		relay_complain(options->command, status, why.text);
 	}
 	json_decref(reflect->document);
 	free(reflect->reflectors);
@@ -277,23 +251,22 @@ static int reflect_ports(const struct relay_command *command,
 
 int reflect_main(int argc, char **argv)
 {
-	struct reflect reflect = { .layer = SWAP_PORTS };
-	const struct relay_command command = {
+	static const struct relay_command command = {
 		.program = "mr-bench reflect",
 		.usage =
 			"usage: mr-bench reflect [options] PORT...\n"
 			"Send received frames back through the same port, with "
 			"addresses\nand ports swapped.\n",
-		.rows = rows,
-		.n_rows = sizeof(rows) / sizeof(rows[0]),
-		.take = take_option,
-		.own = &reflect,
+		.keys = keys,
+		.groups = DATAPLANE_WORKERS | DATAPLANE_PROMISC,
 	};
+	struct reflect reflect = { .layer = SWAP_PORTS };
+	struct dataplane_config *plane = &reflect.options.plane;
 	uint32_t sends_to[MAX_PORTS];
-	struct relay_options options;
 	struct mr_reason why;
 	int first;
-	int status = relay_options_main(&command, argc, argv, &options, &first);
+	int status = relay_options_main(&command, argc, argv, &reflect.options,
+					&first);
 
 	if (status >= 0)
 		return status;
@@ -304,12 +277,10 @@ int reflect_main(int argc, char **argv)
 		return relay_complain(&command, 2, "more than 32 ports");
 	for (uint32_t p = 0; p < MAX_PORTS; p++)
 		sends_to[p] = p;
-	options.plane.specs = (const char *const *)argv + first;
-	options.plane.n_ports = (uint32_t)(argc - first);
-	options.plane.n_workers = reflect.n_workers;
-	options.plane.sends_to = sends_to;
-	reflect.n_burst = options.plane.burst;
-	if (!specs_differ(options.plane.specs, options.plane.n_ports, &why))
+	plane->specs = (const char *const *)argv + first;
+	plane->n_ports = (uint32_t)(argc - first);
+	plane->sends_to = sends_to;
+	if (!specs_differ(plane->specs, plane->n_ports, &why))
 		return relay_complain(&command, 2, why.text);
-	return reflect_ports(&command, &options);
+	return reflect_ports(&reflect);
 }

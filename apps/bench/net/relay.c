@@ -12,34 +12,6 @@
 
 enum { BURST = 64, PAGE_BYTES = 4096 };
 
-/* Of keys, with another help, or none. */
-static const struct option_row shared_rows[] = {
-	{ "cores", OPTION_KEY, "LIST",
-	  "cores to use, as 1,3-5, or auto (default)" },
-	{ "burst", OPTION_KEY, "N",
-	  "entries per burst, 1 to 256 (default 64)" },
-	{ "promisc", OPTION_KEY, "auto|on|off", "promiscuous ports" },
-	{ "json", OPTION_KEY, NULL, "one JSON object per second on stdout" },
-	{ "idle", OPTION_KEY, NULL, NULL },
-};
-
-enum { N_SHARED = sizeof(shared_rows) / sizeof(shared_rows[0]) };
-
-static const struct option_keys sets[] = {
-	{ dataplane_keys, offsetof(struct relay_options, plane), false },
-	{ run_keys, offsetof(struct relay_options, run), false },
-};
-
-static enum parse_result take_option(const struct option_row *row,
-				     const char *arg, void *options,
-				     struct mr_reason *error)
-{
-	const struct relay_command *command =
-		((const struct relay_options *)options)->command;
-
-	return command->take(row, arg, command->own, error);
-}
-
 int relay_complain(const struct relay_command *command, int status,
 		   const char *line)
 {
@@ -48,32 +20,33 @@ int relay_complain(const struct relay_command *command, int status,
 }
 
 int relay_options_main(const struct relay_command *command, int argc,
-		       char **argv, struct relay_options *ret, int *ret_first)
+		       char **argv, struct relay_options *options,
+		       int *ret_first)
 {
-	struct option_row rows[MAX_OPTIONS];
+	const struct option_keys sets[] = {
+		{ command->keys, 0, false, 0 },
+		{ dataplane_keys, offsetof(struct relay_options, plane), false,
+		  command->groups },
+		{ run_keys, offsetof(struct relay_options, run), false, 0 },
+	};
 	const struct option_table table = {
 		.program = command->program,
 		.usage = command->usage,
-		.rows = rows,
-		.n_rows = command->n_rows + N_SHARED,
-		.take = take_option,
 		.sets = sets,
 		.n_sets = sizeof(sets) / sizeof(sets[0]),
 	};
 	struct mr_reason why;
 
-	memcpy(rows, command->rows, command->n_rows * sizeof(rows[0]));
-	memcpy(rows + command->n_rows, shared_rows, sizeof(shared_rows));
-	*ret = (struct relay_options){
+	*options = (struct relay_options){
 		.command = command,
 		.plane = { .program = command->program,
 			   .burst = BURST,
 			   .page_bytes = PAGE_BYTES },
 	};
-	ret->document_fd = (int)strtol(argc > 2 ? argv[2] : "", NULL, 10);
-	if (ret->document_fd <= STDERR_FILENO)
+	options->document_fd = (int)strtol(argc > 2 ? argv[2] : "", NULL, 10);
+	if (options->document_fd <= STDERR_FILENO)
 		return relay_complain(command, 2, "run mr-bench");
-	switch (option_table_parse(&table, argc - 2, argv + 2, ret, ret_first,
+	switch (option_table_parse(&table, argc - 2, argv + 2, options, ret_first,
 				   NULL, &why)) {
 	case PARSE_DONE:
 		return fflush(stdout) == 0 ? 0 : 1;
@@ -83,7 +56,7 @@ int relay_options_main(const struct relay_command *command, int argc,
 		break;
 	}
 	*ret_first += 2; /* in argv, after command and fd */
-	if (run_complete_options(&ret->run, &ret->plane, &why) != PARSE_RUN)
+	if (run_complete_options(&options->run, &options->plane, &why) != PARSE_RUN)
 		return relay_complain(command, 2, why.text);
 	return -1;
 }

@@ -11,24 +11,20 @@
 int reflect_main(int argc, char **argv);
 int replay_main(int argc, char **argv);
 
-struct relay_command;
+struct relay_command {
+	const char *program; /* "mr-bench reflect" */
+	const char *usage;   /* of the help, in front of the options */
+	const struct yaml_key *keys; /* its own options, which come first */
+	uint32_t groups;             /* of dataplane_keys */
+};
 
+/* The first member of a command's own struct. */
 struct relay_options {
 	const struct relay_command *command;
 	struct dataplane_config plane;
 	struct run_options run;
 	const char *label; /* of the document; NULL: none */
 	int document_fd;   /* of the front end, which completes the document */
-};
-
-struct relay_command {
-	const char *program; /* "mr-bench reflect" */
-	const char *usage;   /* of the help, in front of the options */
-	/* Its own options, which come first; take() gets own. */
-	const struct option_row *rows;
-	uint32_t n_rows;
-	option_fn *take;
-	void *own;
 };
 
 /*
@@ -38,7 +34,8 @@ struct relay_command {
  * a line on stderr.
  */
 int relay_options_main(const struct relay_command *command, int argc,
-		       char **argv, struct relay_options *ret, int *ret_first);
+		       char **argv, struct relay_options *options,
+		       int *ret_first);
 
 /* The answer of the front end; NULL: it has gone. Owner: the caller. Takes
  * ownership of question. */

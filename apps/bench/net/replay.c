@@ -15,84 +15,68 @@
 #include <unistd.h>
 
 #include "net/replay.h"
+#include "support/dataplane_keys.h"
 #include "support/json_text.h"
 #include "support/signals.h"
-
-enum {
-	OPTION_SPEED = OPTION_LONG,
-	OPTION_LOOP,
-	OPTION_MAX_LAG,
-	OPTION_MAX_GAP,
-	OPTION_OUT,
-	OPTION_ROWS,
-	OPTION_LABEL,
-};
+#include "support/values.h"
 
 enum { MAX_PASSES = 1000000000 }; /* as the pcap driver has it */
 
-static const struct option_row rows[] = {
-	{ "speed", OPTION_SPEED, "X|max",
-	  "X times as fast as captured (default 1), or full speed" },
-	{ "loop", OPTION_LOOP, "N",
-	  "send the capture N times (default 1); 0: endlessly" },
-	{ "max-lag", OPTION_MAX_LAG, "S",
-	  "give up frames that are S seconds late (default 0.01)" },
-	{ "max-gap", OPTION_MAX_GAP, "S",
-	  "shorten longer gaps of the capture to S seconds (default: none)" },
-	{ "out", OPTION_OUT, "FILE", "write the document of the run to FILE" },
-	{ "csv", OPTION_ROWS, "FILE", "write its trial as CSV" },
-	{ "label", OPTION_LABEL, "TEXT", "name of the document in reports" },
-};
-
-static enum parse_result parse_speed(const char *arg, double *ret,
-				     struct mr_reason *error)
+static bool read_speed(const char *text, void *to, struct mr_reason *why)
 {
+	double *speed = to;
 	char *end;
 
-	*ret = 0;
-	if (strcmp(arg, "max") == 0)
-		return PARSE_RUN;
-	*ret = strtod(arg, &end);
-	if (end == arg || *end != '\0' || !(*ret >= 1e-6 && *ret <= 1e6))
-		return parse_wrong(error,
-				   "--speed: '%s' is neither max nor a factor "
-				   "such as 1 or 0.5",
-				   arg);
-	return PARSE_RUN;
+	*speed = 0;
+	if (strcmp(text, "max") == 0)
+		return true;
+	*speed = strtod(text, &end);
+	return (end != text && *end == '\0' && *speed >= 1e-6 &&
+		*speed <= 1e6) ||
+	       value_wrong(why,
+			   "'%s' is neither max nor a factor such as 1 or 0.5",
+			   text);
 }
 
-static enum parse_result take_option(const struct option_row *row,
-				     const char *arg, void *own,
-				     struct mr_reason *error)
+static bool read_ns(const char *text, void *to, struct mr_reason *why)
 {
-	struct replay *replay = own;
-	enum parse_result result;
-	uint64_t ms;
+	uint64_t *ns = to, ms;
 
-	switch (row->id) {
-	case OPTION_SPEED:
-		return parse_speed(arg, &replay->speed, error);
-	case OPTION_LOOP:
-		return parse_u32(row->name, arg, 0, MAX_PASSES,
-				 &replay->n_loops, error);
-	case OPTION_OUT:
-		replay->out = arg;
-		return PARSE_RUN;
-	case OPTION_ROWS:
-		replay->csv = arg;
-		return PARSE_RUN;
-	case OPTION_LABEL:
-		replay->label = arg;
-		return PARSE_RUN;
-	default:
-		result = parse_seconds(row->name, arg, &ms, error);
-		if (result == PARSE_RUN && row->id == OPTION_MAX_GAP)
-			replay->timing.max_gap_ns = ms * 1000000;
-		else if (result == PARSE_RUN)
-			replay->max_lag_ns = ms * 1000000;
-		return result;
-	}
+	if (!value_seconds(text, &ms, why))
+		return false;
+	*ns = ms * 1000000;
+	return true;
 }
+
+static const struct yaml_key keys[] = {
+	YAML_VALUE("speed", replay, speed, read_speed, NULL,
+		   YAML_OPTION("X|max", "X times as fast as captured (default "
+					"1), or full speed")),
+	YAML_NUMBER("loop", replay, n_loops, 0, MAX_PASSES,
+		    YAML_OPTION("N", "send the capture N times (default 1); 0: "
+				     "endlessly")),
+	YAML_VALUE("max_lag", replay, max_lag_ns, read_ns, NULL,
+		   YAML_OPTION("S", "give up frames that are S seconds late "
+				    "(default 0.01)")),
+	YAML_VALUE("max_gap", replay, timing.max_gap_ns, read_ns, NULL,
+		   YAML_OPTION("S", "shorten longer gaps of the capture to S "
+				    "seconds (default: none)")),
+	YAML_ROW("out", option_take_string, replay, out,
+		 YAML_OPTION("FILE", "write the document of the run to FILE")),
+	YAML_ROW("csv", option_take_string, replay, csv,
+		 YAML_OPTION("FILE", "write its trial as CSV")),
+	YAML_ROW("label", option_take_string, replay, options.label,
+		 YAML_OPTION("TEXT", "name of the document in reports")),
+	YAML_END,
+};
+
+static const struct relay_command command = {
+	.program = "mr-bench replay",
+	.usage = "usage: mr-bench replay [options] FILE PORT\n"
+		 "Send the frames of a capture unchanged, with its gaps.\n",
+	.keys = keys,
+	.groups = DATAPLANE_PROMISC,
+};
 
 static bool end_run(void *app)
 {
@@ -103,7 +87,7 @@ static bool end_run(void *app)
 static void describe_run(struct replay *replay)
 {
 	json_t *found = relay_found(
-		replay->options, &replay->plane, 1 << TO_PORT,
+		&replay->options, &replay->plane, 1 << TO_PORT,
 		1 << CAPTURE_PORT,
 		json_pack("{so sf si sf sf}", "file", json_text(replay->path),
 			  "speed", replay->speed, "loop", (int)replay->n_loops,
@@ -114,7 +98,7 @@ static void describe_run(struct replay *replay)
 	replay_count_before(replay);
 	document_clock(found, clock_source(&replay->clock),
 		       replay->clock.error_ns);
-	replay->document = relay_ask(replay->options, found);
+	replay->document = relay_ask(&replay->options, found);
 }
 
 /* The front end, which is our child, writes the files. Returns the exit status.
@@ -124,11 +108,11 @@ static int write_files(const struct replay *replay)
 	int status = 1;
 
 	json_decref(relay_ask(
-		replay->options,
+		&replay->options,
 		json_pack("{so so ss}", "out", relay_path(replay->out), "csv",
 			  relay_path(replay->csv), "why_incomplete",
 			  replay->has_ended ? "" : "it did not run")));
-	close(replay->options->document_fd);
+	close(replay->options.document_fd);
 	fflush(stdout);
 	while (wait(&status) < 0 && errno == EINTR)
 		;
@@ -149,14 +133,12 @@ static bool make_spec(const char *path, uint32_t n_loops, char *ret)
 	return *path == '\0';
 }
 
-static int replay_to_port(const struct relay_command *command,
-			  const struct relay_options *options)
+static int replay_to_port(struct replay *replay)
 {
-	struct replay *replay = command->own;
 	const struct run_fd fds[] = { { replay->done_fd, end_run } };
 	struct run_config config = { .plane = &replay->plane,
 				     .counters = &replay_counters,
-				     .options = options->run,
+				     .options = replay->options.run,
 				     .work = replay_run,
 				     .drop = replay_drop_at_end,
 				     .workers = replay,
@@ -171,9 +153,9 @@ static int replay_to_port(const struct relay_command *command,
 
 	config.signal_fd = signals_open(&why);
 	if (config.signal_fd < 0)
-		return relay_complain(command, 1, why.text);
+		return relay_complain(&command, 1, why.text);
 	clock_open(&replay->clock, false);
-	status = dataplane_open(&replay->plane, &options->plane, &why);
+	status = dataplane_open(&replay->plane, &replay->options.plane, &why);
 	if (status == 0) {
 		/* Without a link, the run counts what did not leave. */
 		(void)mr_ports_wait_link(&replay->plane.ports[TO_PORT], 1,
@@ -181,53 +163,49 @@ static int replay_to_port(const struct relay_command *command,
 		describe_run(replay);
 		status = run(&config);
 		if (replay->why_failed.text[0] != '\0')
-			status = relay_complain(command, 1,
+			status = relay_complain(&command, 1,
 						replay->why_failed.text);
 		if (write_files(replay) != 0)
 			status = 1;
 		json_decref(replay->document);
 		dataplane_close(&replay->plane);
 	} else {
-		relay_complain(command, status, why.text);
+		relay_complain(&command, status, why.text);
 	}
 	close(config.signal_fd);
 	return status;
 }
 
-static int parse_and_replay(const struct relay_command *command, int argc,
-			    char **argv)
+static int parse_and_replay(struct replay *replay, int argc, char **argv)
 {
 	static const uint32_t sends_to[] = { TO_PORT, TO_PORT };
-	struct replay *replay = command->own;
-	struct relay_options options;
+	struct dataplane_config *plane = &replay->options.plane;
 	char spec[MAX_SPEC_BYTES];
 	const char *specs[N_PORTS];
 	int first;
-	int status = relay_options_main(command, argc, argv, &options, &first);
+	int status = relay_options_main(&command, argc, argv, &replay->options,
+					&first);
 
 	if (status >= 0)
 		return status;
 	if (argc - first != N_PORTS)
 		return relay_complain(
-			command, 2,
+			&command, 2,
 			"give a file and a port: mr-bench replay FILE PORT");
 	if (!make_spec(argv[first], replay->n_loops, spec))
-		return relay_complain(command, 2,
+		return relay_complain(&command, 2,
 				      "the file's name is too long");
 	replay->path = argv[first];
-	options.label = replay->label;
-	replay->options = &options;
 	specs[CAPTURE_PORT] = spec;
 	specs[TO_PORT] = argv[first + 1];
-	options.plane.specs = specs;
-	options.plane.n_ports = N_PORTS;
-	options.plane.n_workers = 1; /* a capture has one order */
-	options.plane.sends_to = sends_to;
-	replay->n_burst = options.plane.burst;
+	plane->specs = specs;
+	plane->n_ports = N_PORTS;
+	plane->n_workers = 1; /* a capture has one order */
+	plane->sends_to = sends_to;
 	replay->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (replay->done_fd < 0)
-		return relay_complain(command, 1, mr_strerror(errno));
-	status = replay_to_port(command, &options);
+		return relay_complain(&command, 1, mr_strerror(errno));
+	status = replay_to_port(replay);
 	close(replay->done_fd);
 	return status;
 }
@@ -235,16 +213,6 @@ static int parse_and_replay(const struct relay_command *command, int argc,
 int replay_main(int argc, char **argv)
 {
 	struct replay *replay = calloc(1, sizeof(*replay));
-	const struct relay_command command = {
-		.program = "mr-bench replay",
-		.usage = "usage: mr-bench replay [options] FILE PORT\n"
-			 "Send the frames of a capture unchanged, with its "
-			 "gaps.\n",
-		.rows = rows,
-		.n_rows = sizeof(rows) / sizeof(rows[0]),
-		.take = take_option,
-		.own = replay,
-	};
 	int status;
 
 	if (replay == NULL)
@@ -252,7 +220,7 @@ int replay_main(int argc, char **argv)
 	replay->speed = 1;
 	replay->n_loops = 1;
 	replay->max_lag_ns = DEFAULT_LAG_MS * UINT64_C(1000000);
-	status = parse_and_replay(&command, argc, argv);
+	status = parse_and_replay(replay, argc, argv);
 	free(replay);
 	return status;
 }

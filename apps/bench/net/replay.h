@@ -17,6 +17,7 @@ enum replay_drop { DROP_LATE, DROP_SHUTDOWN, N_DROPS };
 enum { MAX_REPLAY_ROWS = 256 }; /* loss counters of both ports */
 
 struct replay {
+	struct relay_options options;
 	double speed; /* 0: as fast as the port takes them */
 	uint32_t n_loops;
 	uint64_t max_lag_ns;
@@ -27,7 +28,7 @@ struct replay {
 	 * is due. */
 	struct mr_frame frames[MR_BURST_MAX];
 	uint64_t due_ns[MR_BURST_MAX];
-	uint32_t n, at, n_burst;
+	uint32_t n, at;
 	struct timing timing;
 	uint64_t pass;   /* of these frames, from 1 on */
 	uint64_t far_ns; /* when the next frame is due, if that is far off */
@@ -42,9 +43,8 @@ struct replay {
 	struct trial_drop drops_before[MAX_REPLAY_ROWS];
 	struct mr_reason why_failed; /* "": all frames left */
 	json_t *document;
-	const struct relay_options *options;
-	const char *path;              /* of the capture */
-	const char *out, *csv, *label; /* NULL: none */
+	const char *path;       /* of the capture */
+	const char *out, *csv; /* NULL: none */
 	/* Of the reporting thread: which warnings it has printed. */
 	uint64_t told_far_ns;
 	bool has_told_steps, has_told_untimed, has_told_gapless;

@@ -34,7 +34,7 @@ static bool read_burst(struct replay *replay, struct mr_worker *worker,
 
 	replay->at = 0;
 	replay->n = mr_rx_burst_meta(rxq, worker->cache, replay->frames, meta,
-				     replay->n_burst);
+				     replay->options.plane.burst);
 	if (replay->n == 0)
 		return mr_queue_arm(&rxq->queue) != 0;
 	counter_add(&replay->n_bursts, 1);

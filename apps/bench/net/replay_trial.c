@@ -141,7 +141,7 @@ void replay_warn(void *app)
 
 static bool is_timed_out(const struct replay *replay)
 {
-	const uint64_t ms = replay->options->run.duration_ms;
+	const uint64_t ms = replay->options.run.duration_ms;
 
 	return ms > 0 &&
 	       clock_monotonic_ns() >= replay->opened_ns + ms * 1000000;
@@ -204,7 +204,7 @@ static void judge_replay(struct replay *replay, struct trial_result *trial)
 static void tell_trial(struct replay *replay, const struct trial_result *trial)
 {
 	json_t *document = relay_ask(
-		replay->options,
+		&replay->options,
 		json_pack("{so so}", "trial", document_trial(trial),
 			  "why_incomplete", json_text(trial->why_incomplete)));
 

@@ -103,17 +103,16 @@ static bool read_outside(const char *text, void *to, struct mr_reason *why)
 	return read_side(text, to, NAT_OUTSIDE, why);
 }
 
-static const struct option_row rows[] = {
-	{ "inside", OPTION_KEY, "SIDE",
-	  "without a file: the subscribers' side" },
-	{ "outside", OPTION_KEY, "SIDE", "without a file: the external side" },
-	{ "workers", OPTION_KEY, "N", "threads (default 1)" },
-};
-
 /* Options that are not in a file. */
 static const struct yaml_key own_keys[] = {
-	{ .name = "inside", .take = yaml_take_value, .read = read_inside },
-	{ .name = "outside", .take = yaml_take_value, .read = read_outside },
+	{ .name = "inside",
+	  .take = yaml_take_value,
+	  .read = read_inside,
+	  YAML_OPTION("SIDE", "without a file: the subscribers' side") },
+	{ .name = "outside",
+	  .take = yaml_take_value,
+	  .read = read_outside,
+	  YAML_OPTION("SIDE", "without a file: the external side") },
 	YAML_WORD("offload", options, offload, offload_words,
 		  YAML_OPTION("off|auto|on", "let the kernel forward known "
 					     "sessions (default off)")),
@@ -121,10 +120,11 @@ static const struct yaml_key own_keys[] = {
 };
 
 static const struct option_keys sets[] = {
-	{ own_keys, 0, false },
-	{ dataplane_keys, offsetof(struct options, plane), true },
-	{ run_control_keys, offsetof(struct options, run), false },
-	{ run_keys, offsetof(struct options, run), false },
+	{ own_keys, 0, false, 0 },
+	{ dataplane_keys, offsetof(struct options, plane), true,
+	  DATAPLANE_WORKERS | DATAPLANE_IDLE },
+	{ run_control_keys, offsetof(struct options, run), false, 0 },
+	{ run_keys, offsetof(struct options, run), false, 0 },
 };
 
 static enum parse_result check_together(struct options *o,
@@ -152,8 +152,6 @@ static enum parse_result check_together(struct options *o,
 static const struct option_table table = {
 	.program = "mr-nat",
 	.usage = usage,
-	.rows = rows,
-	.n_rows = sizeof(rows) / sizeof(rows[0]),
 	.sets = sets,
 	.n_sets = sizeof(sets) / sizeof(sets[0]),
 };

@@ -3,7 +3,6 @@
  * mr-micro COMMAND [OPTION...] [WORKLOAD/ROW...]: measure rows and print each
  * as a line of JSON, with all samples. ./mr bench computes figures from them.
  */
-#include <getopt.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,17 +16,6 @@
 #include "support/options.h"
 #include "support/text.h"
 #include "support/values.h"
-
-static const struct option long_options[] = {
-	{ "list", no_argument, NULL, 'l' },
-	{ "samples", required_argument, NULL, 's' },
-	{ "sample-ms", required_argument, NULL, 't' },
-	{ "only", required_argument, NULL, 'O' },
-	{ "without", required_argument, NULL, 'w' },
-	{ "cores", required_argument, NULL, 'c' },
-	{ "limit", required_argument, NULL, 'L' },
-	{ NULL, 0, NULL, 0 },
-};
 
 /* Indexed by number. */
 static const struct workload workloads[] = {
@@ -85,9 +73,9 @@ static const struct workload workloads[] = {
 	  "DPDK, app/test/test_hash_perf.c", rows_f03 },
 	{ "F04", "fill",
 	  "a table filled and emptied; single adds while it grows",
-	  "issue 5: growth without a pause", rows_f04 },
+	  "growth without a pause", rows_f04 },
 	{ "W02", "build", "frames of a stream, built and sent to null:",
-	  "issue 6: 100 Mpps with one field, 40 with four", rows_w02 },
+	  "100 Mpps with one field, 40 with four", rows_w02 },
 	{ NULL },
 };
 
@@ -101,54 +89,69 @@ static int complain(const char *text, int status)
 	return status;
 }
 
-static enum parse_result take_sides(struct bench *bench, const char *arg,
-				    struct mr_reason *why)
+static bool read_sides(const char *text, void *to, struct mr_reason *why)
 {
-	char text[64], *at = text, *word;
-	uint32_t side, bits = 0;
+	struct bench *bench = to;
+	char words[64], *at = words, *word;
+	uint32_t side;
 
-	snprintf(text, sizeof(text), "%s", arg);
+	snprintf(words, sizeof(words), "%s", text);
+	bench->sides = 0;
 	while ((word = strsep(&at, ",")) != NULL) {
-		if (parse_word("only", word, sides, &side, why) != PARSE_RUN)
-			return PARSE_WRONG;
-		bits |= 1u << side;
+		if (!value_word(word, sides, &side, why))
+			return false;
+		bench->sides |= 1u << side;
 	}
-	bench->sides = bits;
-	return PARSE_RUN;
+	return true;
 }
 
-static enum parse_result take_option(struct bench *bench, int id,
-				     const char *arg, struct mr_reason *why)
+static bool read_without(const char *text, void *to, struct mr_reason *why)
 {
-	struct mr_reason wrong;
+	struct bench *bench = to;
 
-	switch (id) {
-	case 'l':
-		bench->is_listing = true;
-		return PARSE_RUN;
-	case 's':
-		return parse_u32("samples", arg, 1, MAX_SAMPLES,
-				 &bench->n_samples, why);
-	case 't':
-		return parse_u32("sample-ms", arg, 1, 10000, &bench->sample_ms,
-				 why);
-	case 'L':
-		return parse_u32("limit", arg, 1, 100000, &bench->limit_s, why);
-	case 'O':
-		return take_sides(bench, arg, why);
-	case 'c':
-		return value_cores(arg, bench->cores, &bench->n_cores, &wrong) ?
-			       PARSE_RUN :
-			       parse_wrong(why, "--cores: %.300s", wrong.text);
-	case 'w':
-		if (bench->n_without == MAX_WITHOUT)
-			return parse_wrong(why, "too many --without");
-		bench->without[bench->n_without++] = arg;
-		return PARSE_RUN;
-	default:
-		return parse_wrong(why, "no such option");
-	}
+	if (bench->n_without == MAX_WITHOUT)
+		return value_wrong(why, "more than %d", MAX_WITHOUT);
+	bench->without[bench->n_without++] = text;
+	return true;
 }
+
+static bool read_cores(const char *text, void *to, struct mr_reason *why)
+{
+	struct bench *bench = to;
+
+	return value_cores(text, bench->cores, &bench->n_cores, why);
+}
+
+#define BENCH_VALUE(name_, read_, ...)                                         \
+	{                                                                      \
+		.name = name_, .take = yaml_take_value, .read = read_,         \
+		YAML_OPTION(__VA_ARGS__)                                       \
+	}
+
+static const struct yaml_key keys[] = {
+	YAML_BOOL("list", bench, is_listing,
+		  YAML_OPTION(NULL, "list rows, measure none")),
+	YAML_NUMBER("samples", bench, n_samples, 1, MAX_SAMPLES,
+		    YAML_OPTION("N", "samples per variant (default 31)")),
+	YAML_NUMBER("sample_ms", bench, sample_ms, 1, 10000,
+		    YAML_OPTION("N", "length of a sample (default 50)")),
+	YAML_NUMBER("limit", bench, limit_s, 1, 100000,
+		    YAML_OPTION("S", "end after S seconds")),
+	BENCH_VALUE("only", read_sides, "SIDES", "run these sides alone"),
+	BENCH_VALUE("without", read_without, "PATTERN",
+		    "leave out variants; may be given again"),
+	BENCH_VALUE("cores", read_cores, "LIST", "such as 1,3-5"),
+	YAML_END,
+};
+
+static const struct option_keys key_set = { keys, 0, false, 0 };
+
+static const struct option_table table = {
+	.program = "mr-micro",
+	.usage = "usage: mr-micro mem|flow|fwd [options] [WORKLOAD/ROW...]\n",
+	.sets = &key_set,
+	.n_sets = 1,
+};
 
 static void end_soon(int signal_number)
 {
@@ -315,17 +318,23 @@ int main(int argc, char **argv)
 			       .is_counting = true };
 	struct mr_reason why = { .text = "" };
 	char letter = 0;
-	int id;
+	int first;
 
-	while ((id = getopt_long(argc, argv, "", long_options, NULL)) != -1)
-		if (take_option(&bench, id, optarg, &why) != PARSE_RUN)
-			return complain(why.text, 2);
-	if (optind < argc)
-		letter = letter_of(argv[optind]);
+	switch (option_table_parse(&table, argc, argv, &bench, &first, NULL,
+				   &why)) {
+	case PARSE_DONE:
+		return 0;
+	case PARSE_WRONG:
+		return complain(why.text, 2);
+	case PARSE_RUN:
+		break;
+	}
+	if (first < argc)
+		letter = letter_of(argv[first]);
 	if (letter == 0)
 		return complain("it takes mem, flow or fwd", 2);
-	bench.names = argv + optind + 1;
-	bench.n_names = (uint32_t)(argc - optind - 1);
+	bench.names = argv + first + 1;
+	bench.n_names = (uint32_t)(argc - first - 1);
 	catch_signals();
 	if (choose_cores(&bench, &why) < 0)
 		return complain(why.text, 2);

@@ -36,7 +36,8 @@ TEST(test_durations_have_units)
 TEST(test_numbers_have_a_range)
 {
 	static const char *const bad[] = {
-		"", "-1", "4294967296", "1x", "0", "11", "99999999999999999999"
+		"",   "-1", "4294967296", "1x", "0x1", " 1",
+		"+1", "0",  "11",         "99999999999999999999"
 	};
 	struct mr_reason why;
 	uint32_t n = 7;
@@ -48,6 +49,37 @@ TEST(test_numbers_have_a_range)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_false(value_number(bad[i], 1, 10, &n, &why));
 	assert_int_equal(n, UINT32_MAX);
+}
+
+TEST(seconds_are_read_to_the_millisecond)
+{
+	static const char *const bad[] = {
+		"", "0", "-1", "nan", "1s", "1e10"
+	};
+	struct mr_reason why;
+	uint64_t ms = 5;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(value_seconds(bad[i], &ms, &why));
+	assert_int_equal(ms, 5);
+	assert_true(value_seconds("0.0015", &ms, &why));
+	assert_int_equal(ms, 2);
+	assert_true(value_seconds("300", &ms, &why));
+	assert_int_equal(ms, 300000);
+}
+
+TEST(words_must_be_whole)
+{
+	static const char *const words[] = { "on", "off", "auto", NULL };
+	struct mr_reason why;
+	uint32_t n = 9;
+
+	assert_false(value_word("of", words, &n, &why));
+	assert_string_equal(why.text, "'of' is not one of: on, off, auto");
+	assert_false(value_word("on,off", words, &n, &why));
+	assert_int_equal(n, 9);
+	assert_true(value_word("auto", words, &n, &why));
+	assert_int_equal(n, 2);
 }
 
 TEST(test_the_nearest_word_is_suggested)
