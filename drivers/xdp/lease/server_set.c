@@ -109,6 +109,12 @@ int mri_xdp_serve_new_filter(struct xdp_served *served,
 	(void)answer;
 	if (request->n_fds != XDP_WIRE_FILTER_FDS + port->lease.n_queues)
 		return mr_fail(reason, -EPROTO, "not a valid request");
+	/* renew() borrows their places, which the broker's own sockets have
+	 * until then. */
+	if (port->lease.is_unbound)
+		return mr_fail(reason, -EINVAL,
+			       "%s: its sockets are not bound yet",
+			       port->base.info->name);
 	/* Nobody but the client has the link, so this stays true. The program
 	 * could write to maps that the client may only read. */
 	if (served->prog_id == 0 || served->count_id == 0 ||

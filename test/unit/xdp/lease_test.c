@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of drivers/xdp/lease/lease.c: a lease survives a message. */
+/* Tests of drivers/xdp/lease: a lease survives a message, and a broker keeps
+ * what is its own. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "lease/lease.h"
+#include <linux/filter.h>
+
+#include "lease/server.h"
 #include "support/test.h"
+#include "support/unit_ctx.h"
 
 enum { N_QUEUES = 3, N_MORE = 2 };
 
@@ -67,6 +71,49 @@ TEST(a_lease_with_another_number_of_fds_is_refused)
 					      XDP_MAX_QUEUES + 1 + N_MORE),
 			 -EPROTO);
 	mri_xdp_lease_close(&lease);
+}
+
+static int allow_all(void *opaque, const char *interface,
+		     struct xdp_grant *ret_grant, struct mr_reason *reason)
+{
+	(void)opaque;
+	(void)interface;
+	(void)reason;
+	*ret_grant = (struct xdp_grant){ 0 };
+	return 0;
+}
+
+/* Before Linux 6.4, the broker has sockets of its own until it binds them. */
+TEST_CTX(a_filter_that_arrives_before_the_sockets_are_bound_is_refused)
+{
+	struct xdp_served *served = mri_xdp_served_create(ctx, allow_all, NULL);
+	struct mr_port_info info = { .name = "xdp:p0" };
+	struct xdp_port port = { .base = { .ctx = ctx, .info = &info },
+				 .lease = make_lease() };
+	struct {
+		struct xdp_wire_filter filter;
+		struct sock_filter insn;
+	} request = { .filter = { .head = { sizeof(request), XDP_WIRE_VERSION,
+					    XDP_WIRE_FILTER },
+				  .n_insns = 1 },
+		      .insn = { BPF_RET | BPF_K, 0, 0, 65535 } };
+	const int fds[XDP_WIRE_FILTER_FDS + N_QUEUES] = { 0 };
+	const struct xdp_wire_answer *a;
+	struct xdp_answer answer;
+
+	port.lease.is_unbound = 1;
+	served->port = &port;
+	assert_int_equal(mri_xdp_serve(served, &request, sizeof(request), fds,
+				       XDP_WIRE_FILTER_FDS + N_QUEUES, &answer),
+			 0);
+	a = xdp_answer_body(&answer);
+	assert_int_equal(a->err, -EINVAL);
+	assert_non_null(strstr(a->reason.text, "not bound yet"));
+	for (uint32_t i = 0; i < N_QUEUES; i++)
+		assert_true(is_open(port.lease.sockets[i]));
+	mri_xdp_lease_close(&port.lease);
+	served->port = NULL;
+	mri_xdp_served_destroy(served);
 }
 
 int main(void)
