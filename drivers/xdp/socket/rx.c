@@ -2,18 +2,15 @@
 /*
  * Receive half of the AF_XDP driver.
  *
- * We and the kernel share two rings. We produce empty buffers on the fill
- * ring; the kernel writes frames into them and hands them back on the rx ring.
- *
  *     caller's cache --> fill ring --> kernel --> rx ring --> application
  *
- * Invariant, from open to close: fill ring + kernel + rx ring hold exactly
- * rxq->n_bufs buffers, those that rxq->posted[] marks. So a burst takes
- * an entry only if it can put a fresh buffer in its place, and a busy
- * application can never starve the kernel.
+ * From open to close, the fill ring, the kernel and the rx ring together hold
+ * rxq->n_bufs buffers: those marked in rxq->posted[]. A burst takes an entry
+ * only if it can replace its buffer, so the application cannot starve the
+ * kernel.
  *
- * A long frame is several descriptors. The rx ring may show only the first of
- * them; those stay in the ring until the last one has come.
+ * A long frame has several descriptors, which stay in the rx ring until the
+ * last one has arrived.
  *
  * Source: linux/Documentation/networking/af_xdp.rst, "Rings",
  * "XDP_USE_NEED_WAKEUP bind flag", "Multi-Buffer Support".
@@ -26,8 +23,7 @@
 #include "xdp.h"
 
 enum {
-	IDLE_POLLS_PER_CLOCK =
-		256, /* empty bursts between looks at the clock */
+	IDLE_POLLS_PER_CLOCK = 256, /* empty bursts per reading of the clock */
 	IDLE_KICK_NS = 1000 * 1000,
 };
 
@@ -37,12 +33,8 @@ static void wake_kernel(struct xdp_rxq *rxq)
 	mr_counter_add(&rxq->base.stats.events[MR_RX_EVENT_WAKEUP], 1);
 }
 
-/*
- * An empty burst. The kernel raises its flag when it finds the fill ring empty,
- * and may do so just after we looked; so the flag is looked at on each burst,
- * and after a millisecond without a frame the kernel is woken whatever the
- * flag says. Some drivers stop receiving for good otherwise.
- */
+/* An empty burst. After a millisecond without a frame, wake the kernel even if
+ * it has not asked for that: some drivers would never receive again. */
 static void idle(struct xdp_rxq *rxq)
 {
 	uint64_t now_ns;
@@ -55,7 +47,6 @@ static void idle(struct xdp_rxq *rxq)
 	if (now_ns - rxq->idle_since_ns < IDLE_KICK_NS)
 		return;
 	rxq->idle_since_ns = now_ns;
-	/* The watchdog: all buffers taken and no frame for a millisecond. */
 	if (xring_n_left(&rxq->fill) == 0)
 		mr_counter_add(
 			&rxq->base.stats.events[MR_RX_EVENT_STARVED_KICK], 1);
@@ -73,10 +64,8 @@ static void poll_device(struct xdp_rxq *rxq)
 	rxq->polled_ns = mr_ctx_now_ns(ctx);
 }
 
-/*
- * Entries at the head of the ring that make up whole frames of at most
- * MR_MAX_SEGS entries. 0 of MR_MAX_SEGS or more: the first frame is longer.
- */
+/* Entries of whole frames at the start. 0 of MR_MAX_SEGS or more: the first
+ * frame is too long. */
 static uint32_t n_deliverable(const struct mr_frame *frames, uint32_t n)
 {
 	uint32_t n_whole = 0;
@@ -87,11 +76,10 @@ static uint32_t n_deliverable(const struct mr_frame *frames, uint32_t n)
 	return n_whole;
 }
 
-/* Give the kernel n buffers. Room is certain: the fill ring has n_bufs places
- */
+/* Give the kernel n buffers. The fill ring has room for all n_bufs. */
 static void post(struct xdp_rxq *rxq, const uint64_t *addrs, uint32_t n)
 {
-	/* Read once: bytes may be anything, rxq among it, to the compiler. */
+	/* Copies: to the compiler, posted[] may alias rxq. */
 	uint8_t *const posted = rxq->posted;
 	uint64_t *const entries = rxq->fill.entries;
 	const uint32_t shift = rxq->chunk_shift, mask = rxq->fill.mask;
@@ -109,7 +97,7 @@ static void post(struct xdp_rxq *rxq, const uint64_t *addrs, uint32_t n)
 static uint64_t exchange(struct xdp_rxq *rxq, const uint64_t *fresh,
 			 const struct mr_frame *frames, uint32_t n)
 {
-	/* Read once, as in post(). */
+	/* Copies, as in post(). */
 	uint8_t *const posted = rxq->posted;
 	uint64_t *const entries = rxq->fill.entries;
 	const uint32_t shift = rxq->chunk_shift, mask = rxq->fill.mask;
@@ -126,11 +114,8 @@ static uint64_t exchange(struct xdp_rxq *rxq, const uint64_t *fresh,
 	return n_bytes;
 }
 
-/*
- * Cold. Consume entries of a frame that is too long for any burst, to its end
- * or to the end of what the ring shows; then the next burst goes on here. The
- * buffers return to the fill ring at once, so the invariant holds.
- */
+/* Cold. Return the buffers of a frame that is too long to the fill ring, up to
+ * its last entry that has arrived; the next burst continues. */
 static void drop_long_frame(struct xdp_rxq *rxq, const struct mr_frame *frames,
 			    uint32_t n)
 {
@@ -140,7 +125,7 @@ static void drop_long_frame(struct xdp_rxq *rxq, const struct mr_frame *frames,
 	bool more;
 
 	if (n == 0)
-		return; /* the rest has not arrived yet */
+		return;
 	do {
 		more = frames[n_drop].flags & MR_FRAME_MORE;
 		addrs[n_drop] = frames[n_drop].addr & ~chunk_mask;
@@ -187,10 +172,8 @@ static uint32_t alloc_registered(struct xdp_rxq *rxq, struct mr_cache *cache,
 	return n_got + keep_registered(rxq, pool, addrs + n_got, n);
 }
 
-/*
- * Replace the buffers of n entries that are about to leave the rx ring.
- * Returns for how many, in whole frames, the pool had a replacement.
- */
+/* Replace the buffers of n entries. Returns for how many, in whole frames, the
+ * pool had a replacement. */
 static uint32_t refill(struct xdp_rxq *rxq, struct mr_cache *cache,
 		       const struct mr_frame *frames, uint32_t n,
 		       uint64_t *ret_bytes)
@@ -206,11 +189,8 @@ static uint32_t refill(struct xdp_rxq *rxq, struct mr_cache *cache,
 	return n_used;
 }
 
-/*
- * A device may deliver more than its MTU said at open; what reaches into the
- * pool's tailroom is a named drop. Returns the entries that are left; ports
- * with tailroom have no SG, so each is a frame.
- */
+/* Drop frames that reach into the tailroom: a device may deliver more than its
+ * MTU. Returns how many are left. With tailroom, a frame has one entry. */
 static uint32_t drop_without_tailroom(struct xdp_rxq *rxq,
 				      struct mr_cache *cache,
 				      struct mr_frame *frames, uint32_t n,
@@ -251,7 +231,7 @@ uint32_t mri_xdp_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
 			  uint32_t n)
 {
 	struct xdp_rxq *rxq = xdp_rxq_of(base);
-	/* A copy of descriptors: an rx descriptor is a struct mr_frame. */
+	/* An rx descriptor is a struct mr_frame. */
 	const uint32_t n_ready = xring_peek_frames(&rxq->rx, frames, n);
 	const bool has_sg = base->n_min > 1;
 	const uint32_t n_whole =
@@ -294,7 +274,7 @@ int mri_xdp_rx_arm(struct mr_queue *queue)
 	struct xdp_rxq *rxq = (struct xdp_rxq *)queue;
 
 	if (__atomic_load_n(&rxq->port->is_gone, __ATOMIC_RELAXED))
-		return 0; /* nothing comes any more; the fd stays quiet */
+		return 0;
 	if (xring_n_ready(&rxq->rx, 1) > 0)
 		return 1;
 	if (xring_needs_wakeup(&rxq->fill))

@@ -4,21 +4,18 @@
  *
  *     application --> tx ring --> kernel --> completion ring --> caller's cache
  *
- * Entries n_reaped to tx.cached are outstanding: posted and not completed. They
- * are at most as many as the completion ring holds, and each is a reference to
- * its buffer. They stay in the tx ring, which the kernel only reads, so a
- * completion is compared with them: usually it is of the oldest. One that is
- * not exchanges its entry with the oldest, behind the kernel's consumer, so
- * that those outstanding stay in one piece. Closing the queue takes back
- * exactly these references.
+ * Entries n_reaped to tx.cached of the tx ring are outstanding: posted and not
+ * completed, at most as many as the completion ring holds. Each owns a
+ * reference to its buffer; closing the queue takes back exactly these. A
+ * completion is usually of the oldest entry; if not, its entry is exchanged
+ * with the oldest, so that the outstanding ones stay contiguous.
  *
  * Every entry is checked before it is posted: the kernel skips an invalid one,
- * and whether its buffer comes back depends on the kernel's version. What the
- * kernel would refuse but can be mended is reshaped (copy.c), the rest is a
- * named drop. Frame flags that the kernel does not know are masked out.
+ * and whether its buffer returns depends on the kernel's version. copy.c
+ * reshapes what can be mended; the rest is a named drop.
  *
- * In copy mode the kernel works inside sendto(): the kick. Its errno values are
- * those of drivers/xdp/README.md; none is waited for without bound.
+ * In copy mode the kernel sends within sendto(), the kick; drivers/xdp/README.md
+ * lists its errors.
  *
  * Source: linux/Documentation/networking/af_xdp.rst; net/xdp/xsk.c.
  */
@@ -32,10 +29,10 @@
 #include "xdp.h"
 
 enum {
-	/* Kicks of one burst, but for one more per frame that was lost. */
+	/* Of one burst, and one more per frame that was lost. */
 	MAX_KICKS = 8,
-	/* Bursts in which a zero-copy driver that was woken is left alone, and
-	 * for how long: who sleeps in between has few of them. */
+	/* How many bursts, and how long, before a zero-copy driver that was
+	 * woken is woken again. */
 	PATIENT_BURSTS = 16,
 	PATIENT_NS = 1000 * 1000,
 	WAIT_STEP_NS = 200 * 1000,
@@ -56,7 +53,7 @@ static uint32_t n_outstanding(const struct xdp_txq *txq)
 	return txq->tx.cached - txq->n_reaped;
 }
 
-/* Of the oldest n entries, those that end a frame. */
+/* How many of the oldest n entries end a frame. */
 static uint32_t n_frames_ended(const struct xdp_txq *txq, uint32_t n)
 {
 	uint32_t n_frames = 0;
@@ -74,7 +71,7 @@ static void count_reaped(struct xdp_txq *txq, uint32_t n_frames)
 {
 	uint32_t n_lost = 0;
 
-	/* A frame that the device lost is completed like any other. */
+	/* A lost frame completes like any other. */
 	if (txq->n_lost > 0) {
 		n_lost = txq->n_lost < n_frames ? txq->n_lost : n_frames;
 		txq->n_lost -= n_lost;
@@ -84,12 +81,9 @@ static void count_reaped(struct xdp_txq *txq, uint32_t n_frames)
 	mr_counter_add(&txq->base.stats.pending, (uint64_t)0 - n_frames);
 }
 
-/*
- * Cold: the number of the outstanding entry with this address, from the given
- * one on; tx.cached if there is none. In copy mode, Linux 6.18 reports an
- * address with its lowest bit clear, which it uses as a flag (net/xdp/xsk.c:
- * xsk_skb_destructor_set_addr).
- */
+/* Cold: find an outstanding entry by its address; tx.cached: none. In copy
+ * mode, Linux 6.18 clears the lowest bit of the address (net/xdp/xsk.c,
+ * xsk_skb_destructor_set_addr). */
 __attribute__((noinline)) static uint32_t
 find_entry(const struct xdp_txq *txq, uint32_t number, uint64_t addr)
 {
@@ -99,11 +93,8 @@ find_entry(const struct xdp_txq *txq, uint32_t number, uint64_t addr)
 	return number;
 }
 
-/*
- * Cold: a completion that is not of the oldest entry. Exchange its entry and
- * the oldest, with the flags that say where frames end. False: there is none
- * that the kernel has taken.
- */
+/* Cold: exchange the completed entry, with its flags, and the oldest. False:
+ * the kernel has taken no such entry. */
 __attribute__((noinline)) static bool
 move_to_front(const struct xdp_txq *txq, uint32_t oldest, uint64_t addr)
 {
@@ -120,8 +111,8 @@ move_to_front(const struct xdp_txq *txq, uint32_t oldest, uint64_t addr)
 	return true;
 }
 
-/* How many of n completions, from the first on, are of outstanding entries.
- * Afterwards these are the oldest entries. */
+/* How many of n completions are of outstanding entries; these become the oldest
+ * ones. */
 static uint32_t match_entries(const struct xdp_txq *txq, const uint64_t *addrs,
 			      uint32_t n)
 {
@@ -136,12 +127,8 @@ static uint32_t match_entries(const struct xdp_txq *txq, const uint64_t *addrs,
 	return i;
 }
 
-/*
- * Cold: the next completion was not matched. If its entry is outstanding, it
- * waits until the kernel's consumer has passed the entry. Otherwise it is
- * ignored, because it would free a page that has another owner. Returns whether
- * it was ignored.
- */
+/* Cold: ignore a completion of no outstanding entry: it would free a page that
+ * has another owner. False: it waits for the kernel's consumer. */
 static bool ignore_unknown(struct xdp_txq *txq, uint64_t addr)
 {
 	if (find_entry(txq, txq->n_reaped, addr) != txq->tx.cached)
@@ -186,20 +173,16 @@ static inline void reap(struct xdp_txq *txq, struct mr_cache *cache)
 		reap_outstanding(txq, cache);
 }
 
-/*
- * Whether frames leave within sendto(): in copy mode; and with busy polling,
- * where it is what runs the driver, for one budget of frames.
- */
+/* Whether frames leave within sendto(): in copy mode, and with busy polling. */
 static bool call_sends(const struct xdp_txq *txq)
 {
 	return txq->port->lease.n_zc_queues == 0 || txq->is_busy;
 }
 
 /*
- * Whether a zero-copy driver knows already of all that it has not taken. It is
- * told once, by an interrupt that may take its time (igb: up to that of its
- * moderation), and again after some bursts, or some time, that find it idle.
- * With busy polling it is called while that moves frames, else now and then.
+ * Whether a zero-copy driver was already told of all that it has not taken. It
+ * is told again after some bursts or some time, since its interrupt may be
+ * moderated (igb); with busy polling, as long as that moves frames.
  */
 static bool was_woken(struct xdp_txq *txq)
 {
@@ -214,19 +197,16 @@ static bool was_woken(struct xdp_txq *txq)
 	       mr_ctx_now_ns(txq->port->base.ctx) - txq->woken_ns < PATIENT_NS;
 }
 
-/*
- * Make the kernel send what is in the ring. It may stop early: its budget is
- * used up, the device is full, a frame was lost. Go on while that helps.
- */
+/* Make the kernel send what is in the ring. It may stop early, because of its
+ * budget, a full device or a lost frame: continue while that helps. */
 static void kick(struct xdp_txq *txq, struct mr_cache *cache)
 {
-	/* Each loss takes a descriptor at least, so there are at most so many.
-	 */
+	/* Each loss takes at least one descriptor. */
 	uint32_t n_may_be_lost = xring_n_left(&txq->tx);
 	uint32_t n_kicks = 0;
-	/* A zero-copy driver that is busy drops nothing. */
+	/* EBUSY of a zero-copy driver is no loss. */
 	const bool is_copying = txq->port->lease.n_zc_queues == 0;
-	/* The clock is read last, and only where there is something to do. */
+	/* was_woken() last: it reads the clock. */
 	const bool is_wanted = n_may_be_lost > 0 &&
 			       xring_needs_wakeup(&txq->tx) && !was_woken(txq);
 
@@ -250,7 +230,7 @@ static void kick(struct xdp_txq *txq, struct mr_cache *cache)
 		}
 		n_kicks++;
 		if (sent < 0 && (errno == ENXIO || errno == ENETDOWN)) {
-			/* A zero-copy driver says ENXIO in a reset, too. */
+			/* Zero-copy drivers also return ENXIO in a reset. */
 			if (errno == ENXIO && is_copying)
 				__atomic_store_n(&txq->port->is_gone, 1,
 						 __ATOMIC_RELAXED);
@@ -260,8 +240,7 @@ static void kick(struct xdp_txq *txq, struct mr_cache *cache)
 		if (sent < 0)
 			count_event(txq, MR_TX_EVENT_AGAIN);
 		if (!is_copying) {
-			/* The driver works on its own from here, if it said so.
-			 */
+			/* The driver continues on its own. */
 			txq->n_woken_for =
 				sent < 0 ? txq->tx.cached - 1 : txq->tx.cached;
 			txq->n_patient = 0;
@@ -283,7 +262,7 @@ static inline bool is_plain(const struct xdp_txq *txq, uint64_t addr,
 			    uint32_t len)
 {
 	const uint32_t n_front = txq->n_front_bytes;
-	/* Wraps, to a large number, if it begins before n_front. */
+	/* Wraps if it begins before n_front. */
 	const uint32_t at = ((uint32_t)addr & txq->chunk_mask) - n_front;
 
 	return (uint64_t)at + len <= (uint64_t)txq->chunk_mask + 1 - n_front &&
@@ -300,7 +279,7 @@ static void post(struct xdp_txq *txq, uint32_t place,
 	descriptor->flags &= XSK_PKT_CONTD | XSK_TX_METADATA;
 }
 
-/* Room for descriptors, with every completion certain of its place too. */
+/* Room for descriptors and for their completions. */
 static uint32_t n_room(struct xdp_txq *txq)
 {
 	return xring_n_room(&txq->tx, txq->tx.n_entries - n_outstanding(txq));
@@ -357,8 +336,7 @@ prepare(struct xdp_txq *txq, struct mr_cache *cache, const struct mr_frame *in,
 	const bool is_partial = in[0].flags & MR_FRAME_CSUM_PARTIAL;
 	const uint32_t asks = asks_for(txq, meta);
 	struct mr_room room;
-	/* The sum is written to the first entry, or a request in front of it.
-	 */
+	/* A sum goes into the first entry, a request in front of it. */
 	bool is_fit = n <= txq->max_segs &&
 		      mr_frame_n_bytes(in, n) >= XDP_MIN_FRAME_BYTES &&
 		      ((!is_partial && asks == 0) ||
@@ -374,7 +352,7 @@ prepare(struct xdp_txq *txq, struct mr_cache *cache, const struct mr_frame *in,
 	} else {
 		n = mri_xdp_reshape(txq, cache, in, n, out);
 	}
-	/* What the kernel would take for a request of ours, or for invalid. */
+	/* Other flags would be requests or invalid. */
 	for (uint32_t i = 0; i < n; i++)
 		out[i].flags &= MR_FRAME_MORE;
 	if (n > 0 && (is_partial || asks != 0))
@@ -391,16 +369,13 @@ struct burst {
 	uint64_t n_bytes;
 };
 
-/*
- * Post plain frames, from the first of n on. A plain frame has one entry, which
- * the kernel takes unchanged; nearly all are plain. Stops at one that is not, or
- * at the end of the ring. Returns how many were posted.
- */
+/* Post the plain frames at the start, up to the end of the ring: those of one
+ * entry that the kernel takes unchanged. Returns how many. */
 static uint32_t post_plain(const struct xdp_txq *base, uint32_t place,
 			   const struct mr_frame *frames, uint32_t n,
 			   uint64_t *n_bytes)
 {
-	/* Read once: bytes may be anything, the queue among it. */
+	/* A copy: to the compiler, descriptors may alias the queue. */
 	const struct xdp_txq txq = {
 		.n_registered_bytes = base->n_registered_bytes,
 		.chunk_mask = base->chunk_mask,
@@ -531,7 +506,7 @@ int mri_xdp_tx_arm(struct mr_queue *queue)
 {
 	const struct xdp_txq *txq = (const struct xdp_txq *)queue;
 
-	/* A device that is down keeps its entries: waiting for them is idle. */
+	/* A device that is down keeps its entries. */
 	return n_outstanding(txq) > 0 && !txq->is_stalled;
 }
 

@@ -3,16 +3,15 @@
  * Sockets and their rings.
  *
  * The first socket of a port registers the region's memory, from address 0 to
- * the first gap, so that a descriptor's address is an address in the region;
- * the others share that registration. Each has a fill and a completion ring of
- * its own, since each is another queue. Another port registers the same memory
- * again: the kernel refuses to share between a zero-copy and a copy socket, and
- * overlapping registrations cost little (drivers/xdp/README.md, Limits).
+ * the first gap, so that a descriptor's address is one in the region; the
+ * others share it. Another port registers it again: the kernel does not share
+ * memory between zero-copy and copy sockets, and a second registration costs
+ * little (drivers/xdp/README.md, Limits).
  *
- * A queue stays bound while its fd or any mapping of its rings lives, in a
- * forked child too: hence mr_fd_guard(), MADV_DONTFORK on each mapping, and
- * munmap() before close(). Its release is asynchronous: a bind soon after says
- * EBUSY, and is tried again.
+ * A queue stays bound while its fd or a mapping of its rings exists, even in a
+ * forked child: hence mr_fd_guard(), MADV_DONTFORK, and munmap() before
+ * close(). The kernel releases it later: until then, bind() fails with EBUSY,
+ * and is retried.
  *
  * Source: linux/Documentation/networking/af_xdp.rst; net/xdp/xsk.c,
  * xdp_umem.c (bind flags are forbidden with XDP_SHARED_UMEM).
@@ -74,7 +73,7 @@ static void unmap_ring(struct xring *ring)
 	ring->map = NULL;
 }
 
-/* A zero-copy device has a ring of its own, filled from the fill ring. */
+/* A zero-copy device has its own ring, filled from the fill ring. */
 static uint32_t n_fill_entries(const struct xdp_port *port)
 {
 	return 2 * port->lease.n_entries;
@@ -118,7 +117,7 @@ static int map_rings(const struct xdp_port *port, int fd, struct xdp_rxq *rxq,
 	return 0;
 }
 
-/* What other ports have locked of the region, each for itself. */
+/* Bytes of the region that other ports have locked. */
 static uint64_t locked_by_others(const struct xdp_port *port)
 {
 	const struct mr_region *region = port->base.region;
@@ -161,10 +160,8 @@ static int refuse_umem(const struct xdp_port *port, int err, uint64_t n_bytes,
 		       (unsigned long long)((n_bytes + n_others) >> 10));
 }
 
-/*
- * Retries while memory may still be counted that is being released: that of
- * the bind mode tried before, or of a program that has just ended.
- */
+/* Retries while the kernel may still count memory that is being released: of
+ * the bind mode tried before, or of a program that has ended. */
 static int register_patiently(int fd, const struct xsk_umem_config *config,
 			      socklen_t n_bytes)
 {
@@ -198,8 +195,8 @@ static int register_memory(struct xdp_port *port, int fd, bool is_zc,
 	if (mri_xdp_request_bytes(port, is_zc, UINT64_MAX) > 0 &&
 	    mri_xdp_tx_metadata(port->dev.ifindex, &features) == 0)
 		n_tx_metadata = mri_xdp_request_bytes(port, is_zc, features);
-	/* 6.11 wants the flag, 6.8 knows the length alone; before, it is
-	 * accepted, and then each frame with metadata is invalid. */
+	/* Linux 6.11 requires the flag, 6.8 knows only the length. Earlier ones
+	 * accept it, and each frame with metadata is invalid. */
 	if (n_tx_metadata > 0) {
 		config.tx_metadata_len = n_tx_metadata;
 		config.flags = XSK_UMEM_TX_METADATA_LEN;
@@ -258,7 +255,7 @@ static int bind_queue(struct xdp_port *port, uint32_t i,
 	return bind_patiently(port->lease.sockets[i], &address);
 }
 
-/* Options that only make it faster: a kernel without them is no error. */
+/* Optional: it only makes sending faster. */
 static void set_budget(const struct xdp_port *port, int fd)
 {
 	const uint32_t budget = port->options.budget != 0 ?
@@ -328,10 +325,7 @@ static void set_queue(struct xdp_port *port, uint32_t i,
 	rxq->fd = txq->fd = port->lease.sockets[i];
 	rxq->base.queue.fd = txq->base.queue.fd = port->lease.sockets[i];
 	rxq->base.n_min = bind_mode.max_segs > 1 ? MR_MAX_SEGS : 1;
-	/*
-	 * In copy mode a buffer is in the fill ring or in the rx ring. A
-	 * zero-copy device has a ring of its own between them.
-	 */
+	/* A zero-copy device holds buffers between the two rings. */
 	rxq->n_bufs = port->lease.n_entries * (bind_mode.is_zc ? 2 : 1);
 	rxq->meta_magic = port->lease.meta_magic;
 	txq->n_reaped = txq->tx.cached; /* nothing is outstanding */
@@ -421,10 +415,10 @@ int mri_xdp_sockets_use(struct xdp_port *port, struct mr_reason *reason)
 }
 
 /*
- * The fill ring is full before the bind: a zero-copy device then takes its
- * first buffers, and looks for more only when it is woken. With an empty ring,
- * the first frames were lost and not counted (igb, Linux 7.2). A broker binds
- * before its client has the socket, so the client wakes the device.
+ * Fill the ring before the bind, when a zero-copy device takes its first
+ * buffers; it looks for more only when it is woken. With an empty ring, the
+ * first frames were lost and not counted (igb, Linux 7.2). A broker binds
+ * first, so its client wakes the device.
  */
 int mri_xdp_socket_open(struct xdp_port *port, uint32_t i,
 			struct xdp_bind_mode bind_mode, bool *ret_is_final,
@@ -459,7 +453,7 @@ int mri_xdp_sockets_open(struct xdp_port *port, struct xdp_bind_mode bind_mode,
 	return 0;
 }
 
-/* Bind to a queue in copy mode, with a page of its own, and let go again. */
+/* Bind to a queue in copy mode, with a separate page, and close it again. */
 static void wait_for_queue(const struct xdp_port *port, uint32_t i, void *page)
 {
 	const uint32_t n = 2;
@@ -486,11 +480,8 @@ static void wait_for_queue(const struct xdp_port *port, uint32_t i, void *page)
 	close(fd);
 }
 
-/*
- * A zero-copy device may write into our memory until its release is done, which
- * is after close(), and queue by queue. It is done when the queue can be bound
- * again.
- */
+/* A zero-copy device may write to our memory after close(), until the queue can
+ * be bound again. */
 static void wait_for_queues(const struct xdp_port *port, uint32_t first)
 {
 	void *page = MAP_FAILED;
@@ -512,13 +503,9 @@ void mri_xdp_sockets_wait(struct xdp_port *port)
 }
 
 /*
- * Copy mode does not copy on every device: where the kernel sends skbs without
- * a linear part (virtio_net, IFF_TX_SKB_NO_LINEAR) they point to our pages,
- * which must not change before they have left.
- *
- * Zero-copy queues give up what they hold when they are released, which
- * mri_xdp_sockets_wait() awaits; without a carrier they complete nothing
- * before.
+ * Copy mode does not copy on every device: with IFF_TX_SKB_NO_LINEAR
+ * (virtio_net), skbs point to our pages, which must not change before they
+ * leave. mri_xdp_sockets_wait() waits for zero-copy queues.
  */
 static void wait_for_completions(struct xdp_port *port)
 {
@@ -548,7 +535,7 @@ static void unmap_rings(struct xdp_port *port, uint32_t i)
 
 static void take_back(struct xdp_port *port, uint32_t i)
 {
-	/* NULL: the broker's, or opening failed before they were allocated. */
+	/* NULL: in the broker, or opening failed. */
 	if (port->rxqs[i].posted != NULL)
 		mri_xdp_rx_take_back(&port->rxqs[i]);
 	if (port->txqs[i].left != NULL)
