@@ -244,8 +244,10 @@ static void read_link_state(struct xdp_port *port)
 	port->speed_mbps = mri_xdp_netdev_speed_mbps(&dev);
 }
 
-void mri_xdp_release(struct xdp_port *port)
+void mri_xdp_release(struct mr_port *base)
 {
+	struct xdp_port *port = (struct xdp_port *)base;
+
 	port->lessor->close(port);
 	if (port->is_pinned)
 		mr_region_unpin(port->base.region, port->base.info->name,
@@ -315,6 +317,8 @@ static int xdp_open(struct mr_port *base, const struct mr_spec *spec,
 	    (err = find_dev(spec, &port->options, &port->lessor, &port->dev,
 			    reterr_reason)) < 0)
 		return err;
+	/* mr_port_link() reads it while a port is opened again. */
+	__atomic_store_n(&base->driver, port->lessor->driver, __ATOMIC_RELAXED);
 	err = mri_xdp_filter_read(port, spec, reterr_reason);
 	if (err == 0 && port->filter.n > 0 &&
 	    (port->options.prog != NULL || port->options.map != NULL))
@@ -325,18 +329,8 @@ static int xdp_open(struct mr_port *base, const struct mr_spec *spec,
 	if (err == 0)
 		err = open_steps(port, reterr_reason);
 	if (err < 0)
-		mri_xdp_release(port);
+		mri_xdp_release(base);
 	return err;
-}
-
-static void xdp_close(struct mr_port *base)
-{
-	mri_xdp_release((struct xdp_port *)base);
-}
-
-static uint32_t xdp_poll(struct mr_port *base)
-{
-	return mri_xdp_events_poll((struct xdp_port *)base);
 }
 
 static int xdp_link(const struct mr_port *base, struct mr_link *ret_link)
@@ -399,46 +393,6 @@ static int xdp_set_mac(struct mr_port *base, const uint8_t mac[6],
 	return port->lessor->set(port, XDP_SETTING_MAC, value, reterr_reason);
 }
 
-static int xdp_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
-			      uint32_t n, struct mr_reason *reterr_reason)
-{
-	struct xdp_port *port = (struct xdp_port *)base;
-
-	return port->lessor->set_mac_filter(port, macs, n, reterr_reason);
-}
-
-static int xdp_set_rss(struct mr_port *base, const struct mr_rss_config *config,
-		       struct mr_reason *reterr_reason)
-{
-	struct xdp_port *port = (struct xdp_port *)base;
-
-	return port->lessor->set_rss(port, config, reterr_reason);
-}
-
-static int xdp_steer(struct mr_port *base, const struct mr_steer_rule *rule,
-		     uint32_t *ret_id, struct mr_reason *reterr_reason)
-{
-	struct xdp_port *port = (struct xdp_port *)base;
-
-	return port->lessor->steer(port, rule, ret_id, reterr_reason);
-}
-
-static int xdp_unsteer(struct mr_port *base, uint32_t id,
-		       struct mr_reason *reterr_reason)
-{
-	struct xdp_port *port = (struct xdp_port *)base;
-
-	return port->lessor->unsteer(port, id, reterr_reason);
-}
-
-static int xdp_open_kernel(struct mr_port *base,
-			   struct mr_reason *reterr_reason)
-{
-	struct xdp_port *port = (struct xdp_port *)base;
-
-	return port->lessor->open_kernel(port, reterr_reason);
-}
-
 static const char *const xdp_keys[] = {
 	"mode",    "attach",        "queues", "start", "ring",    "mtu",
 	"promisc", "csum",          "sg",     "force", "partial", "budget",
@@ -446,29 +400,54 @@ static const char *const xdp_keys[] = {
 	"broker",  XDP_FILTER_KEYS, NULL,
 };
 
-extern const struct mr_driver mr_driver_xdp;
 const struct mr_driver mr_driver_xdp = {
 	.name = "xdp",
 	.keys = xdp_keys,
 	.port_bytes = sizeof(struct xdp_port),
 	.need = xdp_need,
 	.open = xdp_open,
-	.close = xdp_close,
-	.poll = xdp_poll,
+	.close = mri_xdp_release,
+	.poll = mri_xdp_events_poll,
 	.link = xdp_link,
 	.device_drops = mri_xdp_device_drops,
 	.set_promisc = xdp_set_promisc,
 	.set_allmulti = xdp_set_allmulti,
 	.set_mtu = xdp_set_mtu,
 	.set_mac = xdp_set_mac,
-	.set_mac_filter = xdp_set_mac_filter,
+	.set_mac_filter = mri_xdp_set_mac_filter,
 	.set_filter = mri_xdp_set_filter,
-	.set_rss = xdp_set_rss,
-	.steer = xdp_steer,
-	.unsteer = xdp_unsteer,
+	.set_rss = mri_xdp_set_rss,
+	.steer = mri_xdp_steer,
+	.unsteer = mri_xdp_unsteer,
 	.add_queues = mri_xdp_add_queues,
 	.device_stats = mri_xdp_device_stats,
-	.open_kernel = xdp_open_kernel,
+	.open_kernel = mri_xdp_open_kernel,
+	.to_kernel = mri_xdp_to_kernel,
+	.rxq_stats = mri_xdp_rxq_stats,
+	.txq_stats = mri_xdp_txq_stats,
+	.txq_times = mri_xdp_times_take,
+	.rules = &mri_xdp_rules_ops,
+};
+
+/* Of a port whose lease is the broker's. */
+const struct mr_driver mri_xdp_driver_there = {
+	.name = "xdp",
+	.close = mri_xdp_release,
+	.poll = mri_xdp_events_poll,
+	.link = xdp_link,
+	.device_drops = mri_xdp_device_drops,
+	.set_promisc = xdp_set_promisc,
+	.set_allmulti = xdp_set_allmulti,
+	.set_mtu = xdp_set_mtu,
+	.set_mac = xdp_set_mac,
+	.set_mac_filter = mri_xdp_set_mac_filter_there,
+	.set_filter = mri_xdp_set_filter,
+	.set_rss = mri_xdp_set_rss_there,
+	.steer = mri_xdp_steer_there,
+	.unsteer = mri_xdp_unsteer_there,
+	.add_queues = mri_xdp_add_queues,
+	.device_stats = mri_xdp_device_stats,
+	.open_kernel = mri_xdp_open_kernel_there,
 	.to_kernel = mri_xdp_to_kernel,
 	.rxq_stats = mri_xdp_rxq_stats,
 	.txq_stats = mri_xdp_txq_stats,

@@ -110,7 +110,7 @@ static inline bool xdp_is_bound(const struct xdp_port *port)
 /* Set all fds to -1. */
 void mri_xdp_port_init(struct xdp_port *port);
 /* Undo whatever of opening was done. */
-void mri_xdp_release(struct xdp_port *port);
+void mri_xdp_release(struct mr_port *base);
 /* Add to info.why. */
 void mri_xdp_add_why(struct xdp_port *port, const char *why);
 /* Check the queues that the options ask for, and fill in how many. */

@@ -370,8 +370,9 @@ static int look_at_program(struct xdp_port *port)
 	return 1;
 }
 
-int mri_xdp_events_poll(struct xdp_port *port)
+uint32_t mri_xdp_events_poll(struct mr_port *base)
 {
+	struct xdp_port *port = (struct xdp_port *)base;
 	int n_events = take_messages(port);
 	/* These checks take the RTNL lock, so make them rarely. */
 	const bool is_time = port->n_polls++ % EACH == 0;

@@ -8,6 +8,7 @@
 
 #include <millrace/error.h>
 
+struct mr_port;
 struct xdp_port;
 
 /* events.c */
@@ -16,7 +17,7 @@ int mri_xdp_events_open(void);
 /* Make port->base.fd readable at each event. */
 int mri_xdp_events_watch(struct xdp_port *port, struct mr_reason *reason);
 void mri_xdp_events_close(struct xdp_port *port);
-int mri_xdp_events_poll(struct xdp_port *port);
+uint32_t mri_xdp_events_poll(struct mr_port *base);
 /* Discard the events of a netlink socket, or of -1. Whether there were any. */
 bool mri_xdp_drain_events(int fd);
 /* Read how many channels there are. */

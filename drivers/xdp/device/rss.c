@@ -337,9 +337,10 @@ static void go_back(struct xdp_port *port, const uint64_t *was, uint32_t n)
 	}
 }
 
-int mri_xdp_set_rss(struct xdp_port *port, const struct mr_rss_config *config,
+int mri_xdp_set_rss(struct mr_port *base, const struct mr_rss_config *config,
 		    struct mr_reason *reterr_reason)
 {
+	struct xdp_port *port = (struct xdp_port *)base;
 	const uint32_t n = port->record.n;
 	uint64_t was[XDP_MAX_CHANGES];
 	const char *what = "RSS";
@@ -367,7 +368,8 @@ int mri_xdp_rss_open(struct xdp_port *port, struct mr_reason *reterr_reason)
 	const struct mr_rss_config symmetric = { .size = sizeof(symmetric) };
 
 	return port->options.rss == XDP_RSS_SYMMETRIC ?
-		       port->lessor->set_rss(port, &symmetric, reterr_reason) :
+		       port->base.driver->set_rss(&port->base, &symmetric,
+						  reterr_reason) :
 		       0;
 }
 
@@ -406,9 +408,10 @@ static int find_place(const struct xdp_port *port, uint32_t *ret_place)
 	return -ENOSPC;
 }
 
-int mri_xdp_steer(struct xdp_port *port, const struct mr_steer_rule *rule,
+int mri_xdp_steer(struct mr_port *base, const struct mr_steer_rule *rule,
 		  uint32_t *ret_id, struct mr_reason *reterr_reason)
 {
+	struct xdp_port *port = (struct xdp_port *)base;
 	const uint32_t queue = port->lease.first_queue + rule->queue;
 	uint32_t place;
 	int err = find_place(port, &place);
@@ -445,9 +448,10 @@ int mri_xdp_steer(struct xdp_port *port, const struct mr_steer_rule *rule,
 	return 0;
 }
 
-int mri_xdp_unsteer(struct xdp_port *port, uint32_t id,
+int mri_xdp_unsteer(struct mr_port *base, uint32_t id,
 		    struct mr_reason *reterr_reason)
 {
+	struct xdp_port *port = (struct xdp_port *)base;
 	int err;
 
 	if (!mri_xdp_has_changed(port, XDP_SETTING_STEER, id))

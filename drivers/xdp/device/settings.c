@@ -211,9 +211,10 @@ int mri_xdp_set_flag(struct xdp_port *port, enum xdp_setting setting,
 			 0;
 }
 
-int mri_xdp_set_mac_filter(struct xdp_port *port, const uint8_t (*macs)[6],
+int mri_xdp_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
 			   uint32_t n, struct mr_reason *reason)
 {
+	struct xdp_port *port = (struct xdp_port *)base;
 	int fd = -1;
 
 	if (n > 0) {

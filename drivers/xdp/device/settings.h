@@ -89,7 +89,7 @@ void mri_xdp_settings_close(struct xdp_port *port);
  * multicast and the MAC filter end with the process. */
 int mri_xdp_set(struct xdp_port *port, enum xdp_setting setting, uint64_t value,
 		struct mr_reason *reterr_reason);
-int mri_xdp_set_mac_filter(struct xdp_port *port, const uint8_t (*macs)[6],
+int mri_xdp_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
 			   uint32_t n, struct mr_reason *reterr_reason);
 /* Set a flag of the interface itself, which is recorded. */
 int mri_xdp_set_flag(struct xdp_port *port, enum xdp_setting setting,
@@ -102,11 +102,11 @@ int mri_xdp_queue_setting(const struct xdp_port *port, const char *name,
 			  uint64_t *value);
 /* What the option rss asks for. */
 int mri_xdp_rss_open(struct xdp_port *port, struct mr_reason *reterr_reason);
-int mri_xdp_set_rss(struct xdp_port *port, const struct mr_rss_config *config,
+int mri_xdp_set_rss(struct mr_port *base, const struct mr_rss_config *config,
 		    struct mr_reason *reterr_reason);
-int mri_xdp_steer(struct xdp_port *port, const struct mr_steer_rule *rule,
+int mri_xdp_steer(struct mr_port *base, const struct mr_steer_rule *rule,
 		  uint32_t *ret_id, struct mr_reason *reterr_reason);
-int mri_xdp_unsteer(struct xdp_port *port, uint32_t id,
+int mri_xdp_unsteer(struct mr_port *base, uint32_t id,
 		    struct mr_reason *reterr_reason);
 
 #endif

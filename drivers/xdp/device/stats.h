@@ -27,7 +27,7 @@ uint32_t mri_xdp_device_stats(const struct mr_port *base,
 			      struct mr_named_count *ret_counts, uint32_t n);
 
 /* to_kernel.c */
-int mri_xdp_open_kernel(struct xdp_port *port, struct mr_reason *reterr_reason);
+int mri_xdp_open_kernel(struct mr_port *base, struct mr_reason *reterr_reason);
 bool mri_xdp_to_kernel(struct mr_port *base, const struct mr_frame *frames,
 		       uint32_t n);
 /* Its counters. Returns how many there are. */

@@ -77,8 +77,9 @@ static int attach_redirect(const char *tap, uint32_t ifindex)
 	return err;
 }
 
-int mri_xdp_open_kernel(struct xdp_port *port, struct mr_reason *reterr_reason)
+int mri_xdp_open_kernel(struct mr_port *base, struct mr_reason *reterr_reason)
 {
+	struct xdp_port *port = (struct xdp_port *)base;
 	const char *const name = port->base.info->name;
 	char tap[IFNAMSIZ];
 	int err, fd;

@@ -391,9 +391,10 @@ static int set_there(struct xdp_port *port, enum xdp_setting setting,
 	return ask_change(port, &s, sizeof(s), NULL, 0, NULL, reason);
 }
 
-static int set_rss_there(struct xdp_port *port, const struct mr_rss_config *c,
-			 struct mr_reason *reason)
+int mri_xdp_set_rss_there(struct mr_port *base, const struct mr_rss_config *c,
+			  struct mr_reason *reason)
 {
+	struct xdp_port *port = (struct xdp_port *)base;
 	const size_t n_bytes = sizeof(struct xdp_wire_rss) +
 			       c->n_entries * sizeof(c->table[0]);
 	struct xdp_wire_rss *request;
@@ -425,9 +426,10 @@ static int set_rss_there(struct xdp_port *port, const struct mr_rss_config *c,
 	return err;
 }
 
-static int steer_there(struct xdp_port *port, const struct mr_steer_rule *rule,
-		       uint32_t *ret_id, struct mr_reason *reason)
+int mri_xdp_steer_there(struct mr_port *base, const struct mr_steer_rule *rule,
+			uint32_t *ret_id, struct mr_reason *reason)
 {
+	struct xdp_port *port = (struct xdp_port *)base;
 	struct xdp_wire_steer s = { .head = head_of(XDP_WIRE_STEER, sizeof(s)),
 				    .rule = *rule };
 
@@ -435,9 +437,10 @@ static int steer_there(struct xdp_port *port, const struct mr_steer_rule *rule,
 	return ask_change(port, &s, sizeof(s), NULL, 0, ret_id, reason);
 }
 
-static int unsteer_there(struct xdp_port *port, uint32_t id,
-			 struct mr_reason *reason)
+int mri_xdp_unsteer_there(struct mr_port *base, uint32_t id,
+			  struct mr_reason *reason)
 {
+	struct xdp_port *port = (struct xdp_port *)base;
 	const struct xdp_wire_unsteer u = {
 		.head = head_of(XDP_WIRE_UNSTEER, sizeof(u)), .id = id
 	};
@@ -472,25 +475,25 @@ static int set_filter_there(struct xdp_port *port, struct mr_reason *reason)
 	return err;
 }
 
-static int refuse_there(const struct xdp_port *port, const char *what,
+static int refuse_there(const struct mr_port *base, const char *what,
 			struct mr_reason *reason)
 {
 	return mr_fail(reason, -ENOTSUP,
 		       "%s: not supported through the broker: %s",
-		       port->base.info->name, what);
+		       base->info->name, what);
 }
 
-static int set_mac_filter_there(struct xdp_port *port, const uint8_t (*macs)[6],
-				uint32_t n, struct mr_reason *reason)
+int mri_xdp_set_mac_filter_there(struct mr_port *base, const uint8_t (*macs)[6],
+				 uint32_t n, struct mr_reason *reason)
 {
 	(void)macs;
 	(void)n;
-	return refuse_there(port, "MAC filters (use promiscuous mode)", reason);
+	return refuse_there(base, "MAC filters (use promiscuous mode)", reason);
 }
 
-static int open_kernel_there(struct xdp_port *port, struct mr_reason *reason)
+int mri_xdp_open_kernel_there(struct mr_port *base, struct mr_reason *reason)
 {
-	return refuse_there(port, "handing frames to the kernel", reason);
+	return refuse_there(base, "handing frames to the kernel", reason);
 }
 
 static int rules_caps_there(const struct xdp_port *port,
@@ -498,7 +501,7 @@ static int rules_caps_there(const struct xdp_port *port,
 			    struct mr_reason *reason)
 {
 	(void)caps;
-	return refuse_there(port, "rules", reason);
+	return refuse_there(&port->base, "rules", reason);
 }
 
 /* Have the broker restore the interface, and wait until it has. */
@@ -531,15 +534,11 @@ static void close_there(struct xdp_port *port)
 }
 
 const struct xdp_lessor mri_xdp_broker = {
+	.driver = &mri_xdp_driver_there,
 	.find = find_there,
 	.open = open_there,
 	.close = close_there,
 	.set = set_there,
-	.set_mac_filter = set_mac_filter_there,
-	.set_rss = set_rss_there,
-	.steer = steer_there,
-	.unsteer = unsteer_there,
 	.set_filter = set_filter_there,
-	.open_kernel = open_kernel_there,
 	.rules_caps = rules_caps_there,
 };

@@ -15,7 +15,9 @@
 #include "device/settings.h"
 #include "program/rx_meta.h"
 
+struct mr_driver;
 struct mr_offload_caps;
+struct mr_port;
 struct xdp_netdev;
 struct xdp_options;
 struct xdp_port;
@@ -62,6 +64,7 @@ struct xdp_lease {
 
 /* Who makes the lease of a port, and later changes what needs capabilities. */
 struct xdp_lessor {
+	const struct mr_driver *driver; /* of a port that has such a lease */
 	/* As mri_xdp_netdev_find(), without interfaces on top of others. */
 	int (*find)(const char *name, const struct xdp_options *o,
 		    struct xdp_netdev *ret_dev, struct mr_reason *reason);
@@ -71,25 +74,28 @@ struct xdp_lessor {
 	/* value as in struct xdp_change */
 	int (*set)(struct xdp_port *port, enum xdp_setting setting,
 		   uint64_t value, struct mr_reason *reason);
-	int (*set_mac_filter)(struct xdp_port *port, const uint8_t (*macs)[6],
-			      uint32_t n, struct mr_reason *reason);
-	int (*set_rss)(struct xdp_port *port,
-		       const struct mr_rss_config *config,
-		       struct mr_reason *reason);
-	int (*steer)(struct xdp_port *port, const struct mr_steer_rule *rule,
-		     uint32_t *ret_id, struct mr_reason *reason);
-	int (*unsteer)(struct xdp_port *port, uint32_t id,
-		       struct mr_reason *reason);
 	/* Replace the program by one that has port->filter. */
 	int (*set_filter)(struct xdp_port *port, struct mr_reason *reason);
-	int (*open_kernel)(struct xdp_port *port, struct mr_reason *reason);
 	int (*rules_caps)(const struct xdp_port *port,
 			  struct mr_offload_caps *caps,
 			  struct mr_reason *reason);
 };
 
+/* xdp.c */
+extern const struct mr_driver mr_driver_xdp, mri_xdp_driver_there;
 /* self.c, client.c */
 extern const struct xdp_lessor mri_xdp_self, mri_xdp_broker;
+/* client.c: of struct mr_driver */
+int mri_xdp_set_mac_filter_there(struct mr_port *base, const uint8_t (*macs)[6],
+				 uint32_t n, struct mr_reason *reterr_reason);
+int mri_xdp_set_rss_there(struct mr_port *base, const struct mr_rss_config *c,
+			  struct mr_reason *reterr_reason);
+int mri_xdp_steer_there(struct mr_port *base, const struct mr_steer_rule *rule,
+			uint32_t *ret_id, struct mr_reason *reterr_reason);
+int mri_xdp_unsteer_there(struct mr_port *base, uint32_t id,
+			  struct mr_reason *reterr_reason);
+int mri_xdp_open_kernel_there(struct mr_port *base,
+			      struct mr_reason *reterr_reason);
 /* The broker, if an option says so, or it answers and capabilities are missing.
  */
 int mri_xdp_choose_lessor(const char *interface, const struct xdp_options *o,

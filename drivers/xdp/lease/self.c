@@ -90,15 +90,11 @@ static int find_own(const char *name, const struct xdp_options *o,
 }
 
 const struct xdp_lessor mri_xdp_self = {
+	.driver = &mr_driver_xdp,
 	.find = find_own,
 	.open = open_own,
 	.close = mri_xdp_lease_end,
 	.set = mri_xdp_set,
-	.set_mac_filter = mri_xdp_set_mac_filter,
-	.set_rss = mri_xdp_set_rss,
-	.steer = mri_xdp_steer,
-	.unsteer = mri_xdp_unsteer,
 	.set_filter = mri_xdp_filter_reload,
-	.open_kernel = mri_xdp_open_kernel,
 	.rules_caps = mri_xdp_rules_caps,
 };

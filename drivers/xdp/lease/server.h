@@ -42,9 +42,6 @@ static inline struct xdp_wire_answer *xdp_answer_body(struct xdp_answer *answer)
 	return (struct xdp_wire_answer *)answer->bytes;
 }
 
-/* xdp.c */
-extern const struct mr_driver mr_driver_xdp;
-
 /* program/program.c */
 /* Replace the link's program by one with port->filter and the sockets. */
 int mri_xdp_prog_renew(struct xdp_port *port, struct mr_reason *reterr_reason);

@@ -39,7 +39,7 @@ void mri_xdp_served_free(struct xdp_served *served)
 
 	if (port == NULL)
 		return;
-	mri_xdp_release(port);
+	mri_xdp_release(&port->base);
 	mr_fd_close(served->record_fd);
 	served->record_fd = -1;
 	mr_free(served->ctx, port->rxqs);
@@ -226,9 +226,6 @@ static int set_for_client(struct xdp_port *port, enum xdp_setting setting,
 static const struct xdp_lessor for_client = {
 	.close = mri_xdp_lease_end,
 	.set = set_for_client,
-	.set_rss = mri_xdp_set_rss,
-	.steer = mri_xdp_steer,
-	.unsteer = mri_xdp_unsteer,
 };
 
 static struct xdp_port *make_port(struct xdp_served *served,

@@ -217,7 +217,7 @@ static int set_rss(uint32_t keep, uint32_t fields, struct mr_reason *why)
 					      .keep = keep,
 					      .fields = fields };
 
-	return mri_xdp_set_rss(&port, &config, why);
+	return mri_xdp_set_rss(&port.base, &config, why);
 }
 
 TEST(default_is_symmetric_over_the_ports_queues)
@@ -241,7 +241,7 @@ TEST(only_requested_settings_change)
 					.n_entries = 3 };
 
 	begin();
-	assert_int_equal(mri_xdp_set_rss(&port, &config, NULL), 0);
+	assert_int_equal(mri_xdp_set_rss(&port.base, &config, NULL), 0);
 	assert_int_equal(nic.key[1], 8);
 	for (uint32_t i = 0; i < N_TABLE; i++)
 		assert_int_equal(nic.table[i], FIRST_QUEUE + queues[i % 3]);
@@ -249,7 +249,7 @@ TEST(only_requested_settings_change)
 	assert_int_equal(nic.fields[SCTP_V4_FLOW], SCTP_V4_FLOW);
 	config.keep = MR_RSS_KEEP_KEY | MR_RSS_KEEP_TABLE;
 	config.fields = MR_RSS_FIELDS_PORTS;
-	assert_int_equal(mri_xdp_set_rss(&port, &config, NULL), 0);
+	assert_int_equal(mri_xdp_set_rss(&port.base, &config, NULL), 0);
 	assert_int_equal(nic.fields[TCP_V4_FLOW],
 			 RXH_IP_SRC | RXH_IP_DST | RXH_L4_B_0_1 | RXH_L4_B_2_3);
 	assert_int_equal(nic.table[2], FIRST_QUEUE);
@@ -300,12 +300,12 @@ TEST(missing_features_of_a_device_are_named)
 	struct mr_reason why = { "" };
 
 	begin();
-	assert_int_equal(mri_xdp_set_rss(&port, &config, &why), -EINVAL);
+	assert_int_equal(mri_xdp_set_rss(&port.base, &config, &why), -EINVAL);
 	assert_reason_has(&why, "a key of 41 bytes: the device's has 40");
 	config.key = NULL;
 	config.table = queues;
 	config.n_entries = N_TABLE + 1;
-	assert_int_equal(mri_xdp_set_rss(&port, &config, &why), -EINVAL);
+	assert_int_equal(mri_xdp_set_rss(&port.base, &config, &why), -EINVAL);
 	assert_reason_has(&why, "129 entries: the device's has 128");
 	nic.hfunc = 2;
 	assert_int_equal(set_rss(0, 0, &why), -EOPNOTSUPP);
@@ -335,12 +335,12 @@ TEST(rules_of_others_are_not_replaced)
 
 	begin();
 	nic.n_taken = 2;
-	assert_int_equal(mri_xdp_steer(&port, &rule, &id, NULL), 0);
+	assert_int_equal(mri_xdp_steer(&port.base, &rule, &id, NULL), 0);
 	assert_int_equal(id, 13);
 	assert_int_equal(nic.rules[15].ring_cookie, 9);
 	assert_int_equal(nic.rules[14].ring_cookie, 9);
 	nic.n_taken = 10;
-	assert_int_equal(mri_xdp_steer(&port, &rule, &id, &why), -EBUSY);
+	assert_int_equal(mri_xdp_steer(&port.base, &rule, &id, &why), -EBUSY);
 	assert_reason_has(&why, "others keep adding rules");
 	assert_int_equal(nic.rules[12].ring_cookie, 9);
 }
@@ -360,7 +360,7 @@ TEST(rules_take_the_last_free_places)
 
 	begin();
 	nic.has_rule[15] = nic.has_rule[13] = true; /* others' */
-	assert_int_equal(mri_xdp_steer(&port, &rule, &id, NULL), 0);
+	assert_int_equal(mri_xdp_steer(&port.base, &rule, &id, NULL), 0);
 	assert_int_equal(id, 14);
 	spec = &nic.rules[14];
 	assert_int_equal(spec->flow_type, UDP_V4_FLOW);
@@ -372,22 +372,22 @@ TEST(rules_take_the_last_free_places)
 	assert_int_equal(spec->m_u.udp_ip4_spec.ip4dst, htonl(0xffffff00));
 	rule.is_ipv6 = 1;
 	rule.protocol = 6;
-	assert_int_equal(mri_xdp_steer(&port, &rule, &other, NULL), 0);
+	assert_int_equal(mri_xdp_steer(&port.base, &rule, &other, NULL), 0);
 	assert_int_equal(other, 12);
 	spec = &nic.rules[12];
 	assert_int_equal(spec->flow_type, TCP_V6_FLOW);
 	assert_int_equal(spec->m_u.tcp_ip6_spec.pdst, htons(0xc0));
 	assert_int_equal(spec->h_u.tcp_ip6_spec.ip6dst[0], htonl(0xc0000200));
 	/* Ours go, others' do not. */
-	assert_int_equal(mri_xdp_unsteer(&port, 15, &why), -ENOENT);
+	assert_int_equal(mri_xdp_unsteer(&port.base, 15, &why), -ENOENT);
 	assert_reason_has(&why, "no steering rule 15");
-	assert_int_equal(mri_xdp_unsteer(&port, id, NULL), 0);
+	assert_int_equal(mri_xdp_unsteer(&port.base, id, NULL), 0);
 	assert_false(nic.has_rule[14]);
-	assert_int_equal(mri_xdp_unsteer(&port, id, NULL), -ENOENT);
+	assert_int_equal(mri_xdp_unsteer(&port.base, id, NULL), -ENOENT);
 	/* Others can delete ours. */
 	nic.has_rule[other] = false;
-	assert_int_equal(mri_xdp_unsteer(&port, other, NULL), 0);
-	assert_int_equal(mri_xdp_unsteer(&port, other, NULL), -ENOENT);
+	assert_int_equal(mri_xdp_unsteer(&port.base, other, NULL), 0);
+	assert_int_equal(mri_xdp_unsteer(&port.base, other, NULL), -ENOENT);
 }
 
 TEST(frames_without_ip_by_address_and_type)
@@ -398,23 +398,24 @@ TEST(frames_without_ip_by_address_and_type)
 	uint32_t id = 0;
 
 	begin();
-	assert_int_equal(mri_xdp_steer(&port, &rule, &id, NULL), 0);
+	assert_int_equal(mri_xdp_steer(&port.base, &rule, &id, NULL), 0);
 	assert_int_equal(nic.rules[id].flow_type, ETHER_FLOW);
 	assert_int_equal(nic.rules[id].h_u.ether_spec.h_proto, htons(0x88f7));
 	assert_int_equal(nic.rules[id].m_u.ether_spec.h_proto, 0xffff);
 	assert_int_equal(nic.rules[id].m_u.ether_spec.h_dest[0], 0);
 	rule.ethertype = 0;
 	memset(rule.dst_mac, 2, 6);
-	assert_int_equal(mri_xdp_steer(&port, &rule, &id, NULL), 0);
+	assert_int_equal(mri_xdp_steer(&port.base, &rule, &id, NULL), 0);
 	assert_int_equal(nic.rules[id].m_u.ether_spec.h_proto, 0);
 	assert_int_equal(nic.rules[id].m_u.ether_spec.h_dest[5], 0xff);
 	assert_int_equal(nic.rules[id].h_u.ether_spec.h_dest[5], 2);
 	nic.n_until_refused = 1;
-	assert_int_equal(mri_xdp_steer(&port, &rule, &id, &why), -EINVAL);
+	assert_int_equal(mri_xdp_steer(&port.base, &rule, &id, &why), -EINVAL);
 	assert_reason_has(&why, "rejects this value of a steering rule");
 	memset(nic.has_rule, 1, sizeof(nic.has_rule));
-	assert_int_equal(mri_xdp_steer(&port, &rule, &id, &why), -ENOSPC);
+	assert_int_equal(mri_xdp_steer(&port.base, &rule, &id, &why), -ENOSPC);
 	nic.rule_error = -EOPNOTSUPP;
-	assert_int_equal(mri_xdp_steer(&port, &rule, &id, &why), -EOPNOTSUPP);
+	assert_int_equal(mri_xdp_steer(&port.base, &rule, &id, &why),
+			 -EOPNOTSUPP);
 	assert_reason_has(&why, "'ethtool -K nic0 ntuple on'");
 }
