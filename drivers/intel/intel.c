@@ -164,8 +164,10 @@ static void fill_info(struct intel_port *port)
 }
 
 /* Undo as much of opening as was done. */
-static void tear_down(struct intel_port *port)
+static void intel_close(struct mr_port *base)
 {
+	struct intel_port *port = (struct intel_port *)base;
+
 	if (port->bar.n_bytes != 0)
 		mri_intel_stop(port);
 	mri_intel_irq_close(port);
@@ -215,15 +217,10 @@ static int intel_open(struct mr_port *base, const struct mr_spec *spec,
 		return err;
 	err = open_steps(port, mr_spec_device(spec), reterr_reason);
 	if (err < 0)
-		tear_down(port);
+		intel_close(base);
 	else
 		fill_info(port);
 	return err;
-}
-
-static void intel_close(struct mr_port *base)
-{
-	tear_down((struct intel_port *)base);
 }
 
 static int intel_link(const struct mr_port *base, struct mr_link *ret_link)

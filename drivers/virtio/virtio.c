@@ -355,8 +355,10 @@ static int restart_without(struct virtio_port *port, uint32_t feature,
 	return err < 0 ? err : start(port, reason);
 }
 
-static void tear_down(struct virtio_port *port)
+static void virtio_close(struct mr_port *base)
 {
+	struct virtio_port *port = (struct virtio_port *)base;
+
 	stop(port);
 	mri_virtio_events_close(port);
 	mri_virtio_queues_free(port);
@@ -416,13 +418,8 @@ static int virtio_open(struct mr_port *base, const struct mr_spec *spec,
 	port->timer_fd = -1; /* like base->fd */
 	err = open_steps(port, mr_spec_device(spec), reterr_reason);
 	if (err < 0)
-		tear_down(port);
+		virtio_close(base);
 	return err;
-}
-
-static void virtio_close(struct mr_port *base)
-{
-	tear_down((struct virtio_port *)base);
 }
 
 static int virtio_link(const struct mr_port *base, struct mr_link *ret_link)
