@@ -375,13 +375,11 @@ uint64_t mri_dpdk_tx_awaited(const struct dpdk_txq *txq);
 uint64_t mri_dpdk_tx_pending(const struct dpdk_txq *txq);
 
 /* dpdk_shape.c */
-enum dpdk_shape {
-	DPDK_POSTABLE, /* *ret_mbuf is the frame */
-	DPDK_COPIED,   /* *ret_mbuf is a copy of the frame */
-	DPDK_LATER,    /* no header available now */
-	DPDK_INVALID,
-	DPDK_TOO_LONG,
-	DPDK_NO_BUFFER,
+/* What became of a frame, or the enum mr_tx_drop of its loss. */
+enum {
+	DPDK_POSTABLE = -3, /* *ret_mbuf is the frame */
+	DPDK_COPIED,        /* *ret_mbuf is a copy of the frame */
+	DPDK_LATER,         /* no header available now */
 };
 /*
  * What was changed in a frame: counted if it is sent or lost, undone if the
@@ -397,11 +395,10 @@ struct dpdk_note {
 	uint16_t ip_sum;
 };
 
-enum dpdk_shape mri_dpdk_shape(struct dpdk_txq *txq, struct mr_cache *cache,
-			       const struct mr_frame *frames, uint32_t n,
-			       const struct mr_meta *meta,
-			       struct rte_mbuf **ret_mbuf,
-			       struct dpdk_note *ret_note);
+int mri_dpdk_shape(struct dpdk_txq *txq, struct mr_cache *cache,
+		   const struct mr_frame *frames, uint32_t n,
+		   const struct mr_meta *meta, struct rte_mbuf **ret_mbuf,
+		   struct dpdk_note *ret_note);
 /* Restore the frame's bytes: it stays the caller's. Then unshape it. */
 void mri_dpdk_unwrite(struct rte_mbuf *mbuf, const struct dpdk_note *note);
 /* DPDK did not take the frame: return its headers, leave its buffers. */

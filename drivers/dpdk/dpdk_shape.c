@@ -157,20 +157,21 @@ static bool can_post(const struct dpdk_txq *txq, const struct mr_cache *cache,
 	return true;
 }
 
-/* Copy a frame into fresh buffers. 0: too long, or, with *ret_why, no page. */
+/* Copy a frame to fresh buffers, at most max of them. 0: *ret_drop says why. */
 static uint32_t copy(struct dpdk_txq *txq, struct mr_cache *cache,
 		     const struct mr_frame *in, uint32_t n_in, uint32_t max,
-		     struct mr_frame *out, enum dpdk_shape *ret_why)
+		     struct mr_frame *out, int *ret_drop)
 {
 	const struct mr_port *base = txq->port->base;
-	const uint32_t room = mr_port_room_bytes(base);
+	const uint64_t room = mr_port_room_bytes(base);
 
-	*ret_why = DPDK_TOO_LONG;
-	if (mr_frame_n_bytes(in, n_in) > (uint64_t)max * room)
-		return 0;
-	*ret_why = DPDK_NO_BUFFER;
-	return mr_port_copy_frame(base, cache, in, n_in,
-				  dpdk_n_registered(txq->view), out);
+	*ret_drop = mr_frame_n_bytes(in, n_in) > max * room ?
+			    MR_TX_DROP_TOO_LONG :
+			    MR_TX_DROP_NO_BUFFER;
+	return *ret_drop == MR_TX_DROP_TOO_LONG ?
+		       0 :
+		       mr_port_copy_frame(base, cache, in, n_in,
+					  dpdk_n_registered(txq->view), out);
 }
 
 /*
@@ -297,11 +298,10 @@ static void write_frame(struct dpdk_txq *txq, struct mr_frame *frames,
 		fix_pseudo(txq, frames, plan);
 }
 
-enum dpdk_shape mri_dpdk_shape(struct dpdk_txq *txq, struct mr_cache *cache,
-			       const struct mr_frame *frames, uint32_t n,
-			       const struct mr_meta *meta,
-			       struct rte_mbuf **ret_mbuf,
-			       struct dpdk_note *ret_note)
+int mri_dpdk_shape(struct dpdk_txq *txq, struct mr_cache *cache,
+		   const struct mr_frame *frames, uint32_t n,
+		   const struct mr_meta *meta, struct rte_mbuf **ret_mbuf,
+		   struct dpdk_note *ret_note)
 {
 	const bool is_gso = meta != NULL && (meta->valid & MR_META_GSO);
 	const uint64_t max_bytes =
@@ -311,17 +311,16 @@ enum dpdk_shape mri_dpdk_shape(struct dpdk_txq *txq, struct mr_cache *cache,
 				 DPDK_LINK_BYTES;
 	const int drop = mr_tx_find_fault(txq->port->base->region, frames, n,
 					  DPDK_MIN_FRAME_BYTES, max_bytes);
-	enum dpdk_shape shape = DPDK_POSTABLE;
+	int shape = DPDK_POSTABLE;
 	struct mr_frame own[MR_MAX_SEGS];
 	struct plan plan = { 0 };
 
 	*ret_note = (struct dpdk_note){ 0 };
 	if (drop >= 0)
-		return drop == MR_TX_DROP_TOO_LONG ? DPDK_TOO_LONG :
-						     DPDK_INVALID;
+		return drop;
 	if (!plan_sum(txq, frames, (uint32_t)mr_frame_n_bytes(frames, n), meta,
 		      &plan))
-		return DPDK_TOO_LONG; /* nobody segments it */
+		return MR_TX_DROP_TOO_LONG; /* nobody segments it */
 	if (can_post(txq, cache, frames, n, &plan)) {
 		memcpy(own, frames, n * sizeof(own[0]));
 	} else {

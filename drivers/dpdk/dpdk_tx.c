@@ -237,12 +237,6 @@ static __rte_noinline uint32_t gather(const struct plain *of,
 	return i;
 }
 
-static const enum mr_tx_drop drop_of[] = {
-	[DPDK_INVALID] = MR_TX_DROP_INVALID,
-	[DPDK_TOO_LONG] = MR_TX_DROP_TOO_LONG,
-	[DPDK_NO_BUFFER] = MR_TX_DROP_NO_BUFFER,
-};
-
 /*
  * A copy belongs to us: if the device has no room now, a later burst sends it
  * first.
@@ -267,7 +261,7 @@ static __rte_noinline bool send_slow(struct dpdk_txq *txq,
 	const uint64_t n_frame = mr_frame_n_bytes(frames, n);
 	struct dpdk_note *note = &batch->notes[batch->n_notes];
 	struct rte_mbuf *mbuf;
-	const enum dpdk_shape shape =
+	const int shape =
 		mri_dpdk_shape(txq, cache, frames, n, meta, &mbuf, note);
 
 	if (shape == DPDK_POSTABLE) {
@@ -293,7 +287,7 @@ static __rte_noinline bool send_slow(struct dpdk_txq *txq,
 	count_accepted(txq, 1, n_frame);
 	mr_frame_free_bulk(cache, frames, n);
 	if (shape != DPDK_COPIED) {
-		mr_counter_add(&txq->base.stats.drops[drop_of[shape]], 1);
+		mr_counter_add(&txq->base.stats.drops[shape], 1);
 		return true;
 	}
 	count_events(txq, note->events);
