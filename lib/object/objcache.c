@@ -89,13 +89,14 @@ __attribute__((noinline, cold)) static bool make_room(struct mr_objcache *cache)
 	return exchange != MRI_EXCHANGE_NONE;
 }
 
-static inline __attribute__((always_inline)) void
+static inline __attribute__((always_inline)) uint32_t
 shift_out(const struct mri_obj_layout layout, void **objects,
 	  const uint32_t *numbers, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
 		objects[i] =
 			layout.memory + ((uint64_t)numbers[i] << layout.shift);
+	return n;
 }
 
 /* As take_multiples(), but anything between objects has a bit below the unit.
@@ -119,11 +120,11 @@ take_shifted(const struct mri_obj_layout layout, uint32_t *numbers,
 }
 
 #define VECTORS(width, attributes)                                             \
-	attributes static void shift_out_##width(                              \
+	attributes static uint32_t shift_out_##width(                          \
 		const struct mr_objcache *cache, void **objects,               \
 		const uint32_t *numbers, uint32_t n)                           \
 	{                                                                      \
-		shift_out(cache->layout, objects, numbers, n & ~15u);          \
+		return shift_out(cache->layout, objects, numbers, n & ~15u);   \
 	}                                                                      \
 	attributes static bool take_shifted_##width(                           \
 		const struct mr_objcache *cache, uint32_t *numbers,            \
@@ -136,28 +137,28 @@ take_shifted(const struct mri_obj_layout layout, uint32_t *numbers,
 MRI_EACH_WIDTH(VECTORS)
 
 /* Take n objects of the loaded magazine, which has enough. */
-static inline void copy_objects(void *user, void *out, uint32_t at, uint32_t n)
+static inline __attribute__((always_inline)) uint32_t
+alloc_burst(void *user, void *out, uint32_t n)
 {
 	struct mr_objcache *cache = user;
 	const struct mri_obj_layout layout = cache->layout;
 	const uint32_t *numbers =
 		mri_pair_pop(&cache->pair, cache->pair.top, n);
-	void **objects = (void **)out + at;
+	void **objects = out;
 
-	if (layout.inverse == 1 && n % 16 == 0) {
-		MRI_WIDE(cache->vector_bytes, shift_out, cache, objects,
-			 numbers, n);
-		return;
-	}
+	if (layout.inverse == 1 && n % 16 == 0)
+		return MRI_WIDE(cache->vector_bytes, shift_out, cache, objects,
+				numbers, n);
 	for (uint32_t i = 0; i < n; i++)
 		objects[i] = mri_obj_at(&layout, numbers[i]);
+	return n;
 }
 
-/* More than one, or more than the loaded magazine has. */
+/* More than the loaded magazine has. */
 __attribute__((noinline)) static uint32_t alloc_many(struct mr_objcache *cache,
 						     void **objects, uint32_t n)
 {
-	return mri_pair_alloc(&cache->pair, cache, objects, n, copy_objects,
+	return mri_pair_alloc(&cache->pair, cache, objects, n, alloc_burst,
 			      refill_objects, &cache->counters.alloc_empty);
 }
 
@@ -166,9 +167,11 @@ uint32_t mr_obj_alloc_bulk(struct mr_objcache *cache, void **objects,
 {
 	const uint64_t top = cache->pair.top;
 
-	/* One without the loop, whose set-up costs more. */
-	if (n != 1 || mri_top_n(top) == 0)
+	if (n > mri_top_n(top))
 		return alloc_many(cache, objects, n);
+	if (n != 1)
+		return alloc_burst(cache, objects, n);
+	/* One without the loop, whose set-up costs more. */
 	objects[0] =
 		mri_obj_at(&cache->layout, *mri_pair_pop(&cache->pair, top, 1));
 	return 1;

@@ -305,24 +305,20 @@ MRI_EACH_WIDTH(VECTORS)
 
 /* Take n pages of the loaded magazine, which has enough, as addresses. */
 static inline __attribute__((always_inline)) uint32_t
-alloc_burst(struct mr_cache *cache, uint64_t *addrs, uint32_t n)
+alloc_burst(void *user, void *addrs, uint32_t n)
 {
+	struct mr_cache *cache = user;
 	const uint32_t *pages = mri_pair_pop(&cache->pair, cache->pair.top, n);
 
 	return n % 16 == 0 ? WIDE(cache, to_addrs, cache, addrs, pages, n) :
 			     to_addrs(cache, addrs, pages, n);
 }
 
-static void copy_pages(void *user, void *out, uint32_t at, uint32_t n)
-{
-	alloc_burst(user, (uint64_t *)out + at, n);
-}
-
 /* More than the loaded magazine has. */
 uint32_t mri_cache_alloc_pages(struct mr_cache *cache, uint64_t *addrs,
 			       uint32_t n)
 {
-	return mri_pair_alloc(&cache->pair, cache, addrs, n, copy_pages,
+	return mri_pair_alloc(&cache->pair, cache, addrs, n, alloc_burst,
 			      refill_pages, &cache->counters.alloc_empty);
 }
 

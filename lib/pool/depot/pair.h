@@ -173,12 +173,11 @@ static inline enum mri_exchange mri_pair_make_room(struct mri_pair *pair,
 
 /*
  * Take n numbers, from one loaded magazine after another, until refill() finds
- * none: copy() takes n of the loaded one, as elements [at, at + n) of out.
- * Returns how many.
+ * none: copy() takes n of the loaded one, as 64-bit words. Returns how many.
  */
 static inline __attribute__((always_inline)) uint32_t
 mri_pair_alloc(struct mri_pair *pair, void *cache, void *out, uint32_t n,
-	       void (*copy)(void *cache, void *out, uint32_t at, uint32_t n),
+	       uint32_t (*copy)(void *cache, void *out, uint32_t n),
 	       bool (*refill)(void *cache), uint64_t *n_missing)
 {
 	uint32_t n_done = 0;
@@ -187,8 +186,7 @@ mri_pair_alloc(struct mri_pair *pair, void *cache, void *out, uint32_t n,
 		const uint32_t k =
 			mri_min_u32(n - n_done, mri_pair_n_loaded(pair));
 
-		copy(cache, out, n_done, k);
-		n_done += k;
+		n_done += copy(cache, (uint64_t *)out + n_done, k);
 		if (n_done == n)
 			return n;
 		if (!refill(cache)) {
