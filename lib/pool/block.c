@@ -21,7 +21,6 @@
 #include <string.h>
 
 #include "pool/cache.h"
-#include "pool/debug/safety.h"
 
 /* Blocks of lower orders to turn into pages at a time: at least 32 pages. */
 enum { MAX_RECLAIM = 16 };
@@ -130,7 +129,7 @@ struct mri_block *mri_block_fetch_page(struct mr_cache *cache)
 {
 	uint64_t addr;
 
-	if (mri_any_alloc_pages(cache, &addr, 1) == 0)
+	if (cache->pool->checks->alloc(cache, &addr, 1) == 0)
 		return NULL;
 	return make_block(cache->pool, mri_page_of(cache->pool, addr), 0);
 }
@@ -141,20 +140,16 @@ void mri_block_back(struct mr_cache *cache, struct mr_pool *pool,
 	struct mri_blocks *blocks = &pool->blocks;
 	const uint32_t page = block->page, order = block->order;
 	const bool is_own = cache != NULL && cache->pool == pool;
+	const void *site = cache != NULL ? cache->site : NULL;
 	uint64_t n_failed = 0;
 
 	if (order == 0) {
 		unmake_block(pool, block);
-		if (pool->safety != NULL &&
-		    !mri_checked_page_in(pool, page, cache,
-					 cache != NULL ? cache->site : NULL))
-			return;
-		mri_pages_return(cache, pool, &page, 1);
+		if (pool->checks->page_in(pool, page, cache, site))
+			mri_pages_return(cache, pool, &page, 1);
 		return;
 	}
-	if (pool->safety != NULL)
-		mri_checked_block_in(pool, page, 1u << order,
-				     cache != NULL ? cache->site : NULL);
+	pool->checks->in(pool, page, 1u << order, site);
 	/* Before it is gone, or its pages would be in flight twice. */
 	if (is_own)
 		mr_counter_add(&cache->counters.n_block_free, 1u << order);

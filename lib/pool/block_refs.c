@@ -19,7 +19,6 @@
  * acquire pairs with each of them.
  */
 #include "pool/cache.h"
-#include "pool/debug/safety.h"
 
 /* More owners are refused; no program needs as many. */
 enum { MAX_SHARED = MRI_BLOCK_BIAS + MRI_BLOCK_BIAS / 2 };
@@ -40,9 +39,8 @@ void mri_block_start(struct mr_cache *cache, struct mri_block *block)
 	if (block->order == 0) /* it left the cache as a page */
 		return;
 	mr_counter_add(&cache->counters.n_block_alloc, 1u << block->order);
-	if (cache->pool->safety != NULL)
-		mri_checked_block_out(cache->pool, block->page,
-				      1u << block->order, cache->site);
+	cache->pool->checks->out(cache->pool, block->page, 1u << block->order,
+				 cache->site);
 }
 
 int64_t mri_block_n_out(const struct mri_block *block, uint32_t n_issued)
@@ -65,9 +63,8 @@ bool mri_block_restart(struct mr_cache *cache, struct mri_block *block,
 	if (n_out < 0)
 		mri_count(cache, cache->pool, OVER, (uint64_t)-n_out);
 	begin(cache, block);
-	if (cache->pool->safety != NULL)
-		mri_checked_block_again(cache->pool, block->page,
-					1u << block->order, cache->site);
+	cache->pool->checks->again(cache->pool, block->page, 1u << block->order,
+				   cache->site);
 	return true;
 }
 

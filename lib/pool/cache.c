@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "pool/cache.h"
-#include "pool/debug/safety.h"
 
 static inline __attribute__((always_inline)) uint32_t
 to_addrs(const struct mr_cache *cache, uint64_t *addrs, const uint32_t *pages,
@@ -205,10 +204,7 @@ __attribute__((noinline)) static void free_not_simple(struct mr_cache *cache,
 						      const void *site)
 {
 	cache->site = site;
-	if (cache->pool->safety != NULL)
-		mri_checked_free(cache, addrs, n, stride);
-	else
-		mri_cache_put(cache, addrs, n, stride);
+	cache->pool->checks->free(cache, addrs, n, stride);
 }
 
 /* More than the loaded magazine has room for. */
@@ -341,8 +337,8 @@ static uint32_t alloc_other(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
 
 	if (n_bytes == 0 || n_bytes > pool->page_bytes)
 		return 0;
-	n = pool->safety != NULL ? mri_checked_alloc(cache, addrs, n, site) :
-				   mri_cache_alloc_pages(cache, addrs, n);
+	cache->site = site;
+	n = pool->checks->alloc(cache, addrs, n);
 	if (pool->page_bytes - n_bytes >= MRI_CACHE_LINE)
 		colour(cache, addrs, n, pool->page_bytes - n_bytes);
 	return n;

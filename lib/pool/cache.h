@@ -50,6 +50,17 @@ void mri_cache_keep(struct mr_cache *cache, const uint32_t *pages, uint32_t n);
 void mri_pages_return(struct mr_cache *cache, struct mr_pool *pool,
 		      const uint32_t *pages, uint32_t n);
 
+/* Drop an owner. True: it was the last one, and the caller must recycle it. */
+static inline bool mri_last_put(struct mr_pool *pool, uint64_t addr,
+				struct mr_cache *cache, const void *site,
+				bool *ret_is_shared)
+{
+	*ret_is_shared = !mri_page_put(pool, addr);
+	return !*ret_is_shared &&
+	       pool->checks->page_in(pool, mri_page_of(pool, addr), cache,
+				     site);
+}
+
 /* Free pages of another pool. lib/pool/outbox.c */
 void mri_outbox_put(struct mr_cache *cache, struct mr_pool *pool,
 		    const uint32_t *pages, uint32_t n);

@@ -74,7 +74,7 @@ int mr_cache_create(struct mr_pool *pool, struct mr_cache **ret_cache,
 	cache->pool = pool;
 	cache->addr = pool->addr;
 	cache->fast_bytes =
-		pool->safety == NULL ? pool->page_bytes : UINT64_MAX;
+		mri_pool_is_simple(pool) ? pool->page_bytes : UINT64_MAX;
 	mri_cache_set_own_pages(cache);
 	cache->page_shift = (uint8_t)pool->page_shift;
 	cache->magazine_pages = (uint16_t)mri_magazine_pages(pool);

@@ -30,26 +30,13 @@ void mri_pool_empty_depot(struct mr_pool *pool)
 		;
 }
 
-static bool reclaim_held(struct mr_pool *pool)
-{
-	uint32_t pages[MR_MAGAZINE_PAGES];
-	uint32_t n;
-
-	if (pool->safety == NULL)
-		return false;
-	n = mri_quarantine_take(&pool->safety->quarantine, pages,
-				MR_MAGAZINE_PAGES, 0);
-	mri_page_back_bulk(&pool->page_alloc, pages, n);
-	return n > 0;
-}
-
 bool mri_pool_reclaim(struct mr_pool *pool, uint32_t order)
 {
 	/* Blocks best serve callers that want contiguous pages. */
 	if (order > 0 && mri_block_reclaim(pool, NULL) > 0)
 		return true;
 	return reclaim_magazine(pool) || mri_block_reclaim(pool, NULL) > 0 ||
-	       reclaim_held(pool);
+	       mri_quarantine_reclaim(pool);
 }
 
 /* Pages for a caller without a cache. */
@@ -65,8 +52,8 @@ static uint32_t take_pages(struct mr_pool *pool, uint32_t *pages, uint32_t n,
 		    !mri_pool_grow_if_empty(pool, 0))
 			break;
 	}
-	if (pool->safety != NULL)
-		mri_checked_pages_out(pool, pages, n_done, site);
+	for (uint32_t i = 0; i < n_done; i++)
+		pool->checks->out(pool, pages[i], 1, site);
 	mri_counter_add_shared(&pool->counters.alloc_slow, n_done);
 	mri_counter_add_shared(&pool->counters.n_direct_alloc, n_done);
 	return n_done;

@@ -9,7 +9,6 @@
  *              without a cache: the page allocator
  */
 #include "pool/cache.h"
-#include "pool/debug/safety.h"
 
 #define COUNTER(name) offsetof(struct mri_pool_counters, name)
 
@@ -107,14 +106,13 @@ static void put_one(struct giver *g, uint64_t addr)
 	/* A growable pool reserves the addresses of its maximum size. */
 	if (pool == NULL || !mri_pool_has(pool, addr)) {
 		mri_count(g->cache, g->pool, COUNTER(free_invalid), 1);
-		if (g->pool->safety != NULL)
-			mri_checked_invalid(g->pool, addr, g->site);
+		g->pool->checks->invalid(g->pool, addr, g->site);
 	} else if (mri_is_block(pool, addr)) {
 		if (g->cache != NULL)
 			mri_block_put(g->cache, pool, addr);
 		else
 			mri_block_put_direct(pool, addr);
-	} else if (mri_any_put(pool, addr, g->cache, g->site, &is_shared)) {
+	} else if (mri_last_put(pool, addr, g->cache, g->site, &is_shared)) {
 		if (batch->pool != pool) {
 			if (batch->n > 0)
 				send_batch(g, batch);

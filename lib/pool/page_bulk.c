@@ -5,7 +5,7 @@
  * table outside the pages, where the kernel uses struct page; even so, each
  * step waits for the previous one.
  */
-#include "pool/debug/safety.h"
+#include "pool/cache.h"
 
 _Static_assert((int)MRI_PAGE_MAX_ORDER == (int)MR_PAGE_MAX_ORDER,
 	       "both layers have the same limit");
@@ -135,9 +135,9 @@ alloc_many(struct mr_pool *pool, uint32_t order, uint64_t *addrs, uint32_t n,
 	do {
 		n_done = take_blocks(pool, order, addrs, n, NULL);
 	} while (n_done == 0 && call_again(pool, order, n));
-	for (uint32_t i = 0; pool->safety != NULL && i < n_done; i++)
-		mri_checked_block_out(pool, mri_page_of(pool, addrs[i]),
-				      1u << order, site);
+	for (uint32_t i = 0; !mri_pool_is_simple(pool) && i < n_done; i++)
+		pool->checks->out(pool, mri_page_of(pool, addrs[i]),
+				  1u << order, site);
 	return n_done;
 }
 
@@ -146,7 +146,7 @@ uint32_t mr_page_alloc_bulk(struct mr_pool *pool, uint32_t order,
 {
 	uint32_t page;
 
-	if (n == 1 && order == 0 && pool->safety == NULL) {
+	if (n == 1 && order == 0 && mri_pool_is_simple(pool)) {
 		page = mri_page_take_one(&pool->page_alloc);
 		if (page != UINT32_MAX) {
 			*addrs = mri_page_addr(pool, page);
@@ -200,7 +200,7 @@ static inline bool is_simple(const struct mr_pool *pool, uint64_t addr)
 {
 	const uint64_t page = (addr - pool->addr) >> pool->page_shift;
 
-	if (pool->safety != NULL || is_no_block(pool, 0, addr))
+	if (!mri_pool_is_simple(pool) || is_no_block(pool, 0, addr))
 		return false;
 	return __atomic_load_n(&pool->owners[page], __ATOMIC_ACQUIRE) == 0;
 }
@@ -257,14 +257,14 @@ static bool check_in(struct mr_pool *pool, uint32_t order, uint64_t addr,
 
 	if (order == 0 && !mri_is_block(pool, addr)) {
 		const bool is_ours =
-			mri_checked_put(pool, addr, NULL, site, &is_shared);
+			mri_last_put(pool, addr, NULL, site, &is_shared);
 
 		__atomic_fetch_add(&pool->counters.recycle_released_refcnt,
 				   is_shared, __ATOMIC_RELAXED);
 		return is_ours;
 	}
 	if (mri_block_close_whole(pool, page, order, &is_block)) {
-		mri_checked_block_in(pool, page, 1u << order, site);
+		pool->checks->in(pool, page, 1u << order, site);
 		return true;
 	}
 	mri_lock_take(&pa->lock);
@@ -285,7 +285,7 @@ static void put_checked(struct mr_pool *pool, uint32_t order, uint64_t addr,
 	if (is_no_block(pool, order, addr)) {
 		__atomic_fetch_add(&pool->counters.free_invalid, 1,
 				   __ATOMIC_RELAXED);
-		mri_checked_invalid(pool, addr, site);
+		pool->checks->invalid(pool, addr, site);
 	} else if (check_in(pool, order, addr, site)) {
 		mri_page_free_blocks(&pool->page_alloc, order, &page, 1);
 		__atomic_fetch_add(&pool->counters.n_direct_free, 1u << order,
@@ -312,7 +312,8 @@ __attribute__((noinline)) static void free_many(struct mr_pool *pool,
 
 	if (n == 0)
 		return;
-	if (pool->safety != NULL && order <= pool->page_alloc.group_shift) {
+	if (!mri_pool_is_simple(pool) &&
+	    order <= pool->page_alloc.group_shift) {
 		for (uint32_t i = 0; i < n; i++)
 			put_checked(pool, order, addrs[i], site);
 		return;
@@ -351,8 +352,8 @@ static void pass_out(struct mr_pool *pool, const struct mr_page_list *list,
 	uint64_t addr;
 
 	while (n-- > 0 && mr_page_list_pop(pool, &rest, &addr))
-		mri_checked_block_out(pool, mri_page_of(pool, addr),
-				      1u << list->order, site);
+		pool->checks->out(pool, mri_page_of(pool, addr),
+				  1u << list->order, site);
 }
 
 uint32_t mr_page_alloc_list(struct mr_pool *pool, uint32_t order, uint32_t n,
@@ -366,7 +367,7 @@ uint32_t mr_page_alloc_list(struct mr_pool *pool, uint32_t order, uint32_t n,
 	do {
 		n_done = take_blocks(pool, order, NULL, n, list);
 	} while (n_done == 0 && call_again(pool, order, n));
-	if (pool->safety != NULL)
+	if (!mri_pool_is_simple(pool))
 		pass_out(pool, list, n_done, __builtin_return_address(0));
 	return n_done;
 }
@@ -389,7 +390,7 @@ void mr_page_free_list(struct mr_pool *pool, struct mr_page_list *list)
 	struct mri_page_free_run run = { .group = UINT32_MAX };
 	uint64_t addr;
 
-	while (pool->safety != NULL && mr_page_list_pop(pool, list, &addr))
+	while (!mri_pool_is_simple(pool) && mr_page_list_pop(pool, list, &addr))
 		put_checked(pool, list->order, addr,
 			    __builtin_return_address(0));
 	if (list->n == 0)

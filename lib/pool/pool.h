@@ -108,6 +108,39 @@ struct mri_trim {
 	uint64_t free_since_ns[MRI_PAGE_SEGMENTS];
 };
 
+/*
+ * What a pool does with its pages besides keeping them: nothing, or what its
+ * level of safety says. site is the caller, for reports. Both tables are in
+ * lib/pool/debug/safety.c.
+ */
+struct mri_checks {
+	/* Whole pages for a cache, which has the site; returns how many. */
+	uint32_t (*alloc)(struct mr_cache *cache, uint64_t *addrs, uint32_t n);
+	/* As mri_cache_put(). */
+	void (*free)(struct mr_cache *cache, const char *addrs, uint32_t n,
+		     size_t stride);
+	/*
+	 * A page has no owner left. True: the caller must recycle it. cache is
+	 * the one that freed it; NULL: none.
+	 */
+	bool (*page_in)(struct mr_pool *pool, uint32_t page,
+			struct mr_cache *cache, const void *site);
+	/*
+	 * n pages of a block, or of a caller without a cache, leave; are
+	 * allocated again, although they did not return; and return.
+	 */
+	void (*out)(struct mr_pool *pool, uint32_t first, uint32_t n,
+		    const void *site);
+	void (*again)(struct mr_pool *pool, uint32_t first, uint32_t n,
+		      const void *site);
+	void (*in)(struct mr_pool *pool, uint32_t first, uint32_t n,
+		   const void *site);
+	/* An address that belongs to no pool was freed. */
+	void (*invalid)(struct mr_pool *pool, uint64_t addr, const void *site);
+};
+
+extern const struct mri_checks mri_no_checks;
+
 struct mr_pool {
 	bool uses_owners; /* atomic; see mri_pool_use_owners() */
 	/* Constant after creation. */
@@ -132,7 +165,8 @@ struct mr_pool {
 	uint64_t granule_bytes;    /* of its segments */
 	bool is_reserved;          /* its address range in the region is */
 	uint8_t *owners;
-	int place;                 /* index among the region's tenants */
+	int place; /* index among the region's tenants */
+	const struct mri_checks *checks;
 	struct mri_safety *safety; /* NULL: MR_SAFETY_COUNTS */
 	char name[32];
 

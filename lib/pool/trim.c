@@ -48,9 +48,7 @@ struct round {
  */
 static void tick(struct mr_pool *pool, uint64_t now_ns, uint64_t idle_ns)
 {
-	if (pool->safety != NULL)
-		__atomic_store_n(&pool->safety->now_us, now_ns / 1000,
-				 __ATOMIC_RELAXED);
+	mri_safety_tick(pool, now_ns);
 	pthread_mutex_lock(&pool->lock);
 	for (struct mr_cache *c = pool->caches; c != NULL; c = c->next)
 		if (mri_cache_idle_ns(c, now_ns) >= idle_ns)
@@ -225,30 +223,6 @@ static void take_blocks(struct round *r)
 	}
 }
 
-/*
- * Pages of the quarantine that were there when this last looked, if that is
- * long enough ago.
- */
-static void end_quarantine(struct round *r, uint64_t now_ns, uint64_t idle_ns)
-{
-	struct mr_pool *pool = r->pool;
-	struct mri_quarantine *q;
-	uint32_t pages[MR_MAGAZINE_PAGES], n;
-
-	if (pool->safety == NULL || pool->safety->level < MR_SAFETY_POISON)
-		return;
-	q = &pool->safety->quarantine;
-	if (mri_distance(q->seen_ns, now_ns) < idle_ns)
-		return;
-	while ((n = mri_quarantine_take_before(q, pages, MR_MAGAZINE_PAGES,
-					       q->n_seen)) > 0) {
-		mri_page_back_bulk(&pool->page_alloc, pages, n);
-		r->report.n_pages_back += n;
-	}
-	q->n_seen = mri_quarantine_n_in(q);
-	q->seen_ns = now_ns;
-}
-
 /* Pages to keep, so that only segments go which were free for long enough. */
 static uint64_t pages_in_use(struct mr_pool *pool, uint64_t now_ns,
 			     uint64_t idle_ns)
@@ -340,7 +314,7 @@ int mr_pool_trim(struct mr_pool *pool, const struct mr_trim_config *config,
 	r.n_idle = n_idle_pages(pool, &stats);
 	sort_depot(&r, c.max_magazines);
 	take_blocks(&r);
-	end_quarantine(&r, now_ns, c.idle_ns);
+	r.report.n_pages_back += mri_quarantine_end(pool, now_ns, c.idle_ns);
 	grow_ahead(&r);
 	if (r.report.n_pages_grown == 0)
 		shrink(&r, now_ns, c.n_keep, c.idle_ns);

@@ -81,25 +81,42 @@ uint32_t mri_quarantine_take(struct mri_quarantine *q, uint32_t *pages,
 	return n;
 }
 
-uint64_t mri_quarantine_n_in(struct mri_quarantine *q)
+uint32_t mri_quarantine_reclaim(struct mr_pool *pool)
 {
-	uint64_t n;
+	uint32_t pages[MR_MAGAZINE_PAGES], n;
 
-	pthread_mutex_lock(&q->lock);
-	n = q->n_left + q->n;
-	pthread_mutex_unlock(&q->lock);
+	if (pool->safety == NULL)
+		return 0;
+	n = mri_quarantine_take(&pool->safety->quarantine, pages,
+				MR_MAGAZINE_PAGES, 0);
+	mri_page_back_bulk(&pool->page_alloc, pages, n);
 	return n;
 }
 
-uint32_t mri_quarantine_take_before(struct mri_quarantine *q, uint32_t *pages,
-				    uint32_t n, uint64_t n_in)
+uint64_t mri_quarantine_end(struct mr_pool *pool, uint64_t now_ns,
+			    uint64_t idle_ns)
 {
+	struct mri_quarantine *q;
+	uint32_t pages[MR_MAGAZINE_PAGES], n;
+	uint64_t n_ended = 0;
+
+	if (pool->safety == NULL || pool->safety->level < MR_SAFETY_POISON)
+		return 0;
+	q = &pool->safety->quarantine;
+	if (mri_distance(q->seen_ns, now_ns) < idle_ns)
+		return 0;
 	pthread_mutex_lock(&q->lock);
-	/* Later ones are all behind these. */
-	n = mri_min_u32(n, (uint32_t)mri_distance(q->n_left, n_in));
-	take_oldest(q, pages, n);
+	do { /* later ones are all behind these */
+		n = mri_min_u32(MR_MAGAZINE_PAGES,
+				(uint32_t)mri_distance(q->n_left, q->n_seen));
+		take_oldest(q, pages, n);
+		mri_page_back_bulk(&pool->page_alloc, pages, n);
+		n_ended += n;
+	} while (n > 0);
+	q->n_seen = q->n_left + q->n;
 	pthread_mutex_unlock(&q->lock);
-	return n;
+	q->seen_ns = now_ns;
+	return n_ended;
 }
 
 static uint8_t *bytes_at(const struct mr_pool *pool, uint64_t addr)

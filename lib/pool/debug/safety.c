@@ -5,6 +5,35 @@
 #include "pool/cache.h"
 #include "pool/debug/safety.h"
 
+/* A pool of MR_SAFETY_COUNTS. */
+static bool take_page(struct mr_pool *pool, uint32_t page,
+		      struct mr_cache *cache, const void *site)
+{
+	(void)pool, (void)page, (void)cache, (void)site;
+	return true;
+}
+
+static void ignore_pages(struct mr_pool *pool, uint32_t first, uint32_t n,
+			 const void *site)
+{
+	(void)pool, (void)first, (void)n, (void)site;
+}
+
+static void ignore_addr(struct mr_pool *pool, uint64_t addr, const void *site)
+{
+	(void)pool, (void)addr, (void)site;
+}
+
+const struct mri_checks mri_no_checks = {
+	.alloc = mri_cache_alloc_pages,
+	.free = mri_cache_put,
+	.page_in = take_page,
+	.out = ignore_pages,
+	.again = ignore_pages,
+	.in = ignore_pages,
+	.invalid = ignore_addr,
+};
+
 static struct mri_safety *make(struct mr_pool *pool, enum mr_safety level)
 {
 	struct mri_safety *safety = mr_alloc(pool->ctx, 0, sizeof(*safety));
@@ -28,14 +57,11 @@ static struct mri_safety *make(struct mr_pool *pool, enum mr_safety level)
 void mri_safety_destroy(struct mr_pool *pool)
 {
 	struct mri_safety *safety = pool->safety;
-	uint32_t pages[MR_MAGAZINE_PAGES];
-	uint32_t n;
 
 	if (safety == NULL)
 		return;
-	while ((n = mri_quarantine_take(&safety->quarantine, pages,
-					MR_MAGAZINE_PAGES, 0)) > 0)
-		mri_page_back_bulk(&pool->page_alloc, pages, n);
+	while (mri_quarantine_reclaim(pool) > 0)
+		;
 	mri_poison_allow(pool, pool->addr,
 			 (uint64_t)mri_pool_population(pool)
 				 << pool->page_shift);
@@ -43,6 +69,7 @@ void mri_safety_destroy(struct mr_pool *pool)
 	mr_free(pool->ctx, safety->states);
 	mr_free(pool->ctx, safety);
 	pool->safety = NULL;
+	pool->checks = &mri_no_checks;
 }
 
 /* A cache that was not adopted may be in use by two threads at once. */
@@ -90,15 +117,15 @@ static inline void pages_out(struct mr_pool *pool, const uint64_t *addrs,
 	}
 }
 
-void mri_checked_pages_out(struct mr_pool *pool, const uint32_t *pages,
-			   uint32_t n, const void *site)
+static void checked_out(struct mr_pool *pool, uint32_t first, uint32_t n,
+			const void *site)
 {
 	struct mri_safety *safety = pool->safety;
 	const uint64_t out =
 		mri_state(safety, mri_site_find(safety, site), MRI_STATE_OUT);
 
-	for (uint32_t i = 0; i < n; i++) {
-		const uint64_t addr = mri_page_addr(pool, pages[i]);
+	for (uint32_t i = first; i < first + n; i++) {
+		const uint64_t addr = mri_page_addr(pool, i);
 
 		pages_out(pool, &addr, 1, out);
 	}
@@ -126,8 +153,8 @@ static uint32_t take_held(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
 	return n_done;
 }
 
-uint32_t mri_checked_alloc_pages(struct mr_cache *cache, uint64_t *addrs,
-				 uint32_t n)
+static uint32_t checked_alloc(struct mr_cache *cache, uint64_t *addrs,
+			      uint32_t n)
 {
 	struct mr_pool *pool = cache->pool;
 	struct mri_safety *safety = pool->safety;
@@ -135,6 +162,7 @@ uint32_t mri_checked_alloc_pages(struct mr_cache *cache, uint64_t *addrs,
 		safety, mri_site_find(safety, cache->site), MRI_STATE_OUT);
 	uint32_t n_done = 0, n_late;
 
+	check_thread(cache);
 	if (safety->level >= MR_SAFETY_POISON)
 		n_done = take_held(cache, addrs, n, safety->quarantine.bound);
 	if (n_done < n)
@@ -147,14 +175,6 @@ uint32_t mri_checked_alloc_pages(struct mr_cache *cache, uint64_t *addrs,
 	}
 	pages_out(pool, addrs, n_done, out);
 	return n_done;
-}
-
-uint32_t mri_checked_alloc(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
-			   const void *site)
-{
-	cache->site = site;
-	check_thread(cache);
-	return mri_checked_alloc_pages(cache, addrs, n);
 }
 
 __attribute__((noinline, cold)) static void
@@ -176,7 +196,8 @@ tell_double(struct mr_pool *pool, uint32_t page, uint64_t addr, uint64_t before,
 	       (before & MRI_STATE_OUT) != 0 ? "taken" : "freed", first);
 }
 
-void mri_checked_invalid(struct mr_pool *pool, uint64_t addr, const void *site)
+static void checked_invalid(struct mr_pool *pool, uint64_t addr,
+			    const void *site)
 {
 	struct mri_safety *safety = pool->safety;
 	const uint32_t place = mri_site_find(safety, site);
@@ -209,8 +230,8 @@ mark_free(struct mr_pool *pool, uint32_t page, uint64_t in, uint32_t site)
 	return false;
 }
 
-bool mri_checked_page_in(struct mr_pool *pool, uint32_t page,
-			 struct mr_cache *cache, const void *site)
+static bool checked_page_in(struct mr_pool *pool, uint32_t page,
+			    struct mr_cache *cache, const void *site)
 {
 	struct mri_safety *safety = pool->safety;
 	const uint32_t place = mri_site_find(safety, site);
@@ -230,15 +251,6 @@ bool mri_checked_page_in(struct mr_pool *pool, uint32_t page,
 		__atomic_fetch_add(&pool->counters.n_direct_free, 1,
 				   __ATOMIC_RELEASE);
 	return false;
-}
-
-bool mri_checked_put(struct mr_pool *pool, uint64_t addr,
-		     struct mr_cache *cache, const void *site,
-		     bool *ret_is_shared)
-{
-	*ret_is_shared = !mri_page_put(pool, addr);
-	return !*ret_is_shared &&
-	       mri_checked_page_in(pool, mri_page_of(pool, addr), cache, site);
 }
 
 /* Pages with one owner here; everything else as in an unchecked pool. */
@@ -266,8 +278,8 @@ static void free_pages(struct mr_cache *cache, const char *addrs, uint32_t n,
 	mri_cache_keep(cache, pages, n_free);
 }
 
-void mri_checked_free(struct mr_cache *cache, const char *addrs, uint32_t n,
-		      size_t stride)
+static void checked_free(struct mr_cache *cache, const char *addrs, uint32_t n,
+			 size_t stride)
 {
 	const struct mr_pool *pool = cache->pool;
 
@@ -285,27 +297,20 @@ void mri_checked_free(struct mr_cache *cache, const char *addrs, uint32_t n,
 	}
 }
 
-void mri_checked_block_out(struct mr_pool *pool, uint32_t page, uint32_t n,
-			   const void *site)
-{
-	for (uint32_t i = page; i < page + n; i++)
-		mri_checked_pages_out(pool, &i, 1, site);
-}
-
-void mri_checked_block_again(struct mr_pool *pool, uint32_t page, uint32_t n,
-			     const void *site)
+static void checked_again(struct mr_pool *pool, uint32_t first, uint32_t n,
+			  const void *site)
 {
 	struct mri_safety *safety = pool->safety;
 	const uint64_t out =
 		mri_state(safety, mri_site_find(safety, site), MRI_STATE_OUT);
 
-	for (uint32_t i = page; i < page + n; i++)
+	for (uint32_t i = first; i < first + n; i++)
 		__atomic_store_n(&safety->states[i], out, __ATOMIC_RELAXED);
 }
 
 /* No quarantine: blocks need adjacent pages. */
-void mri_checked_block_in(struct mr_pool *pool, uint32_t page, uint32_t n,
-			  const void *site)
+static void checked_in(struct mr_pool *pool, uint32_t first, uint32_t n,
+		       const void *site)
 {
 	struct mri_safety *safety = pool->safety;
 	const uint32_t place = mri_site_find(safety, site);
@@ -313,10 +318,27 @@ void mri_checked_block_in(struct mr_pool *pool, uint32_t page, uint32_t n,
 	const uint64_t in =
 		mri_state(safety, place, is_filled ? MRI_STATE_POISONED : 0);
 
-	for (uint32_t i = page; i < page + n; i++)
+	for (uint32_t i = first; i < first + n; i++)
 		if (mark_free(pool, i, in, place) && is_filled)
 			mri_poison_fill(pool, mri_page_addr(pool, i),
 					pool->page_bytes);
+}
+
+static const struct mri_checks checks = {
+	.alloc = checked_alloc,
+	.free = checked_free,
+	.page_in = checked_page_in,
+	.out = checked_out,
+	.again = checked_again,
+	.in = checked_in,
+	.invalid = checked_invalid,
+};
+
+void mri_safety_tick(struct mr_pool *pool, uint64_t now_ns)
+{
+	if (pool->safety != NULL)
+		__atomic_store_n(&pool->safety->now_us, now_ns / 1000,
+				 __ATOMIC_RELAXED);
 }
 
 void mri_safety_forget(struct mr_pool *pool, uint32_t first, uint32_t end)
@@ -345,6 +367,7 @@ int mri_safety_set(struct mr_pool *pool, enum mr_safety level,
 	}
 	mri_safety_destroy(pool);
 	pool->safety = safety;
+	pool->checks = safety != NULL ? &checks : &mri_no_checks;
 	return 0;
 }
 

@@ -77,65 +77,11 @@ int mri_safety_set(struct mr_pool *pool, enum mr_safety level,
 /* Returns its pages in quarantine to the page allocator. */
 void mri_safety_destroy(struct mr_pool *pool);
 
-/* Like mr_frag_alloc_bulk(), and pages for blocks. */
-uint32_t mri_checked_alloc(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
-			   const void *site);
-uint32_t mri_checked_alloc_pages(struct mr_cache *cache, uint64_t *addrs,
-				 uint32_t n);
-
-/* Whole pages, of a pool of any level. */
-static inline uint32_t mri_any_alloc_pages(struct mr_cache *cache,
-					   uint64_t *addrs, uint32_t n)
-{
-	return cache->pool->safety != NULL ?
-		       mri_checked_alloc_pages(cache, addrs, n) :
-		       mri_cache_alloc_pages(cache, addrs, n);
-}
-
-/* Like mr_frag_free_bulk(). */
-void mri_checked_free(struct mr_cache *cache, const char *addrs, uint32_t n,
-		      size_t stride);
-
-/*
- * Like mri_page_put(). cache is the one that freed it; NULL: none.
- * ret_is_shared: it has other owners.
- */
-bool mri_checked_put(struct mr_pool *pool, uint64_t addr,
-		     struct mr_cache *cache, const void *site,
-		     bool *ret_is_shared);
-/* The same for a pool of any level. */
-static inline bool mri_any_put(struct mr_pool *pool, uint64_t addr,
-			       struct mr_cache *cache, const void *site,
-			       bool *ret_is_shared)
-{
-	if (pool->safety != NULL)
-		return mri_checked_put(pool, addr, cache, site, ret_is_shared);
-	*ret_is_shared = !mri_page_put(pool, addr);
-	return !*ret_is_shared;
-}
-
-/* A page was freed: true, and the caller must recycle it. */
-bool mri_checked_page_in(struct mr_pool *pool, uint32_t page,
-			 struct mr_cache *cache, const void *site);
-
-/* Record pages that are allocated without a cache. */
-void mri_checked_pages_out(struct mr_pool *pool, const uint32_t *pages,
-			   uint32_t n, const void *site);
-
-/* Pages of a block, of an order above 0, leave and return. */
-void mri_checked_block_out(struct mr_pool *pool, uint32_t page, uint32_t n,
-			   const void *site);
-/* It did not return, but is allocated again: by whom, and when. */
-void mri_checked_block_again(struct mr_pool *pool, uint32_t page, uint32_t n,
-			     const void *site);
-void mri_checked_block_in(struct mr_pool *pool, uint32_t page, uint32_t n,
-			  const void *site);
-
 /* Pages [first, end) are removed: what comes there next is new. */
 void mri_safety_forget(struct mr_pool *pool, uint32_t first, uint32_t end);
 
-/* An address that belongs to no pool was freed. */
-void mri_checked_invalid(struct mr_pool *pool, uint64_t addr, const void *site);
+/* The clock that states are stamped by. */
+void mri_safety_tick(struct mr_pool *pool, uint64_t now_ns);
 
 /* lib/pool/debug/site.c: the index of a site in sites[]. */
 uint32_t mri_site_find(struct mri_safety *safety, const void *site);
@@ -155,10 +101,14 @@ void mri_quarantine_put(struct mri_quarantine *q, const uint32_t *pages,
 /* Up to n of the oldest, leaving n_keep of them. */
 uint32_t mri_quarantine_take(struct mri_quarantine *q, uint32_t *pages,
 			     uint32_t n, uint32_t n_keep);
-/* Pages that ever came in; and up to n of those that are still here. */
-uint64_t mri_quarantine_n_in(struct mri_quarantine *q);
-uint32_t mri_quarantine_take_before(struct mri_quarantine *q, uint32_t *pages,
-				    uint32_t n, uint64_t n_in);
+/* The oldest go back to the page allocator: some; returns how many. */
+uint32_t mri_quarantine_reclaim(struct mr_pool *pool);
+/*
+ * The same for those that were there when this last looked, if that is long
+ * enough ago.
+ */
+uint64_t mri_quarantine_end(struct mr_pool *pool, uint64_t now_ns,
+			    uint64_t idle_ns);
 void mri_poison_fill(struct mr_pool *pool, uint64_t addr, uint32_t n_bytes);
 /* A filled page leaves: check that it is unchanged. */
 void mri_poison_check(struct mr_pool *pool, uint32_t page, uint64_t state);

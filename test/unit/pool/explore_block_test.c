@@ -53,6 +53,7 @@ static void begin_blocks(void *shared)
 
 	memset(b, 0, sizeof(*b));
 	b->owner.pool = b->others[0].pool = b->others[1].pool = &b->pool;
+	b->pool.checks = &mri_no_checks;
 	b->block.order = 1;
 	stepped_block_start(&b->owner, &b->block);
 	b->n_issued = b->n_out = 4;
