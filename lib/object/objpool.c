@@ -211,27 +211,13 @@ int mr_objpool_destroy(struct mr_objpool *pool, struct mr_reason *reterr_reason)
 	return 0;
 }
 
-static void add_counters(struct mri_obj_counters *to,
-			 const struct mri_obj_counters *from)
-{
-	const uint64_t *f = (const uint64_t *)from;
-	uint64_t *t = (uint64_t *)to;
-
-	for (size_t i = 0; i < sizeof(*to) / sizeof(*t); i++)
-		t[i] += mr_counter_get(&f[i]);
-}
-
 /* Objects neither appear nor vanish, so n_free follows from the rest. */
 uint32_t mri_objcache_sum(const struct mr_objcache *cache,
 			  struct mri_obj_counters *sums)
 {
-	uint64_t n_alloc;
-	const uint32_t n_here = mri_pair_n(&cache->pair, &n_alloc);
-
-	add_counters(sums, &cache->counters);
-	sums->n_alloc += n_alloc;
-	sums->n_free += n_alloc + n_here - mr_counter_get(&cache->n_fetched);
-	return n_here;
+	mri_counters_add(sums, &cache->counters, sizeof(*sums));
+	return mri_pair_sums(&cache->pair, mr_counter_get(&cache->n_fetched),
+			     &sums->n_alloc, &sums->n_free);
 }
 
 int mr_objpool_stats(const struct mr_objpool *pool,
@@ -244,7 +230,7 @@ int mr_objpool_stats(const struct mr_objpool *pool,
 				      .max_caches = pool->max_caches };
 
 	pthread_mutex_lock(&p->lock);
-	add_counters(&c, &pool->counters);
+	mri_counters_add(&c, &pool->counters, sizeof(c));
 	for (const struct mr_objcache *cache = pool->caches; cache != NULL;
 	     cache = cache->next)
 		s.n_cached += mri_objcache_sum(cache, &c);

@@ -27,8 +27,7 @@ void mri_pages_return(struct mr_cache *cache, struct mr_pool *pool,
 
 /* Pages of one pool, with no owner left, to be returned together. */
 struct batch {
-	struct mr_pool *pool;   /* NULL: none yet */
-	struct mr_pool *simple; /* the same; NULL: not mri_pool_is_simple() */
+	struct mr_pool *pool; /* NULL: none yet */
 	uint32_t n;
 	uint32_t pages[MR_MAGAZINE_PAGES];
 };
@@ -44,7 +43,6 @@ struct giver {
 static void batch_begin(struct batch *batch, struct mr_pool *pool)
 {
 	batch->pool = pool;
-	batch->simple = pool != NULL && mri_pool_is_simple(pool) ? pool : NULL;
 	batch->n = 0;
 }
 
@@ -75,10 +73,11 @@ static inline void add_page(struct giver *g, struct batch *batch, uint32_t page)
 static inline bool put_simple(struct giver *g, struct batch *batch,
 			      uint64_t addr)
 {
-	const struct mr_pool *pool = batch->simple;
+	const struct mr_pool *pool = batch->pool;
 	uint32_t page;
 
-	if (pool == NULL || !mri_pool_has(pool, addr))
+	if (pool == NULL || !mri_pool_is_simple(pool) ||
+	    !mri_pool_has(pool, addr))
 		return false;
 	page = mri_page_of(pool, addr);
 	if (__atomic_load_n(&pool->owners[page], __ATOMIC_ACQUIRE) != 0)

@@ -9,26 +9,12 @@
 
 #include "pool/debug/safety.h"
 
-static void add_counters(struct mri_pool_counters *to,
-			 const struct mri_pool_counters *from)
-{
-	const uint64_t *f = (const uint64_t *)from;
-	uint64_t *t = (uint64_t *)to;
-
-	for (size_t i = 0; i < sizeof(*to) / sizeof(*t); i++)
-		t[i] += mr_counter_get(&f[i]);
-}
-
 uint32_t mri_cache_sums(const struct mr_cache *cache,
 			struct mri_pool_counters *sums)
 {
-	uint64_t n_alloc;
-	const uint32_t n_here = mri_pair_n(&cache->pair, &n_alloc);
-
-	add_counters(sums, &cache->counters);
-	sums->n_alloc += n_alloc;
-	sums->n_free += n_alloc + n_here - mr_counter_get(&cache->n_fetched);
-	return n_here;
+	mri_counters_add(sums, &cache->counters, sizeof(*sums));
+	return mri_pair_sums(&cache->pair, mr_counter_get(&cache->n_fetched),
+			     &sums->n_alloc, &sums->n_free);
 }
 
 uint64_t mri_pool_n_held(const struct mr_pool *pool)
@@ -147,7 +133,7 @@ int mri_pool_stats(const struct mr_pool *pool, struct mr_pool_stats *stats,
 
 	s.n_open = mri_pool_n_held(pool);
 	pthread_mutex_lock(&p->lock);
-	add_counters(&c, &pool->counters);
+	mri_counters_add(&c, &pool->counters, sizeof(c));
 	for (struct mr_cache *cache = pool->caches; cache != NULL;
 	     cache = cache->next)
 		s.n_cached += mri_cache_sums(cache, &c);

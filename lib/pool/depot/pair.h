@@ -100,6 +100,31 @@ static inline uint32_t mri_pair_n(const struct mri_pair *pair,
 	return mri_top_n(top) + mri_magazine_n(prev);
 }
 
+/* Add all counters of a struct that has nothing else. */
+static inline void mri_counters_add(void *to, const void *from, size_t n_bytes)
+{
+	for (size_t i = 0; i < n_bytes / sizeof(uint64_t); i++)
+		((uint64_t *)to)[i] +=
+			mr_counter_get((const uint64_t *)from + i);
+}
+
+/*
+ * Add what left and what came back to sums: frees are not counted, but follow
+ * from n_fetched, the numbers fetched from outside minus those sent there.
+ * Returns the numbers in both magazines.
+ */
+static inline uint32_t mri_pair_sums(const struct mri_pair *pair,
+				     uint64_t n_fetched, uint64_t *n_alloc,
+				     uint64_t *n_free)
+{
+	uint64_t n_left;
+	const uint32_t n_here = mri_pair_n(pair, &n_left);
+
+	*n_alloc += n_left;
+	*n_free += n_left + n_here - n_fetched;
+	return n_here;
+}
+
 static inline void mri_pair_swap(struct mri_pair *pair)
 {
 	mri_pair_begin(pair, pair->prev, mri_pair_unload(pair));
