@@ -28,7 +28,7 @@
 #include "bits.h"
 #include "config/config.h"
 #include "drop.h"
-#include "event.h"
+#include "log_event.h"
 #include "external.h"
 #include "random.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Events for the log: ports and mappings emit them, control/log.c prints them.
- */
-#ifndef NAT_EVENT_H
-#define NAT_EVENT_H
+/* Events for the log: ports/ and mapping/ emit them, control/log.c prints
+ * them. */
+#ifndef NAT_LOG_EVENT_H
+#define NAT_LOG_EVENT_H
 
 #include <stdint.h>
 
