@@ -109,7 +109,7 @@ static void write_stamp(struct worker *w, const struct mr_frame *frame)
 	memset(w->shared->f.base + frame->addr, stamp_of(frame), frame->len);
 }
 
-static void hold(struct worker *w, uint64_t addr, uint32_t n_bytes)
+static void hold_frame(struct worker *w, uint64_t addr, uint32_t n_bytes)
 {
 	struct mr_frame *frame = &w->held[w->n_held++];
 
@@ -133,7 +133,7 @@ static void do_alloc(struct worker *w)
 	n = is_block ? mr_page_alloc_bulk(w->pool, order, addrs, n) :
 		       mr_frag_alloc_bulk(w->cache, addrs, n, n_bytes);
 	for (uint32_t i = 0; i < n; i++)
-		hold(w, addrs[i], n_bytes);
+		hold_frame(w, addrs[i], n_bytes);
 }
 
 static void do_cut(struct worker *w)
@@ -152,7 +152,7 @@ static void do_cut(struct worker *w)
 		n = mr_frag_cache_alloc_bulk(w->frags, addrs, n, n_bytes,
 					     align_bytes);
 		for (uint32_t i = 0; i < n; i++)
-			hold(w, addrs[i], n_bytes);
+			hold_frame(w, addrs[i], n_bytes);
 		return;
 	case 1:
 		if (mr_frag_cache_prepare(w->frags, n_bytes, align_bytes,
@@ -161,7 +161,7 @@ static void do_cut(struct worker *w)
 		mt_check(w->thread->run,
 			 mr_frag_cache_commit(w->frags, &frag, n_bytes) >=
 				 (int)n_bytes);
-		hold(w, frag.addr, n_bytes);
+		hold_frame(w, frag.addr, n_bytes);
 		return;
 	default:
 		break;
@@ -176,11 +176,11 @@ static void do_cut(struct worker *w)
 		if (err == 0)
 			return;
 	}
-	hold(w, addrs[0], n_bytes);
+	hold_frame(w, addrs[0], n_bytes);
 }
 
 /* A random frame of ours to the end of the list. */
-static struct mr_frame *pick(struct worker *w)
+static struct mr_frame *pick_frame(struct worker *w)
 {
 	const uint32_t i = mt_random(w->thread, w->n_held);
 	struct mr_frame *last = &w->held[w->n_held - 1];
@@ -285,7 +285,7 @@ static void do_send(struct worker *w)
 				    mt_random(w->thread, n);
 	const bool is_flood =
 		w->shared->layout.is_flooded && mt_random(w->thread, 3) == 0;
-	struct mr_frame *frame = pick(w);
+	struct mr_frame *frame = pick_frame(w);
 
 	if (is_flood) {
 		add_owners(w, frame->addr, 1);
@@ -314,7 +314,7 @@ static void do_receive(struct worker *w)
 /* Writing is for exclusive owners. */
 static void do_write(struct worker *w)
 {
-	struct mr_frame *frame = pick(w);
+	struct mr_frame *frame = pick_frame(w);
 	const uint64_t addr = frame->addr;
 	const uint8_t stamp = stamp_of(frame);
 	const bool is_mine = mri_pool_has(w->pool, frame->addr);
@@ -334,7 +334,7 @@ static void do_write(struct worker *w)
 	write_stamp(w, frame);
 }
 
-static void work(struct worker *w)
+static void do_one(struct worker *w)
 {
 	const struct layout *l = &w->shared->layout;
 	const bool is_source = !l->is_pipeline || w->thread->id == 1;
@@ -388,7 +388,7 @@ static void close_caches(struct worker *w)
 }
 
 /* Everything goes back to the pool, or no segment would ever be free. */
-static void rest(struct worker *w)
+static void return_all(struct worker *w)
 {
 	free_some(w, w->n_held);
 	close_caches(w);
@@ -416,7 +416,7 @@ static void worker_body(struct mt_thread *thread)
 	w.pool = w.shared->pools[thread->id % 2];
 	open_caches(&w);
 	for (uint64_t op = 0; op < run->n_ops && !mt_failed(run); op++) {
-		work(&w);
+		do_one(&w);
 		/* Bounds hold at all times. */
 		mt_check(run, w.cache->n_open <=
 				      MR_OPEN_MAGAZINES * w.cache->magazine_pages);
@@ -425,7 +425,7 @@ static void worker_body(struct mt_thread *thread)
 		if (w.frags != NULL && mt_random(thread, 4000) == 0)
 			mr_frag_cache_drain(w.frags);
 		if (mt_random(thread, n_between) == 0)
-			rest(&w);
+			return_all(&w);
 	}
 	free_some(&w, w.n_held);
 	close_caches(&w);
@@ -446,7 +446,7 @@ static void grow_and_shrink(struct mt_thread *thread, struct mr_pool *pool)
 }
 
 /* Pools come and go in the region, and somebody looks at statistics. */
-static void look_on(struct mt_thread *thread)
+static void watch_pools(struct mt_thread *thread)
 {
 	struct shared *shared = thread->run->shared;
 	const struct mr_pool_config config = { .size = sizeof(config),
@@ -477,12 +477,12 @@ static void look_on(struct mt_thread *thread)
 	} while (__atomic_load_n(&shared->n_working, __ATOMIC_RELAXED) > 0);
 }
 
-static void body(struct mt_thread *thread)
+static void run_thread(struct mt_thread *thread)
 {
 	struct shared *shared = thread->run->shared;
 
 	if (thread->id > shared->layout.n_workers) {
-		look_on(thread);
+		watch_pools(thread);
 		return;
 	}
 	worker_body(thread);
@@ -547,7 +547,7 @@ struct seen {
 static void run_layout(struct layout layout, struct seen *seen)
 {
 	static struct shared shared;
-	struct mt_run run = { .body = body,
+	struct mt_run run = { .body = run_thread,
 			      .shared = &shared,
 			      .n_ops = mt_n_ops(layout.n_ops) };
 
@@ -580,8 +580,7 @@ TEST(each_frame_has_its_owners_and_all_pages_come_back)
 		{ 640, 2048, 1, N_OPS, .is_flooded = true },
 		{ 640, 2048, 5, N_OPS, .is_flooded = true,
 		  .is_parcelled = true },
-		{ 4000, 2048, MAX_WORKERS, N_OPS / 3,
-		  .is_flooded = true },
+		{ 4000, 2048, MAX_WORKERS, N_OPS / 3, .is_flooded = true },
 		/* No page has two owners: frees do not look at them. */
 		{ 640, 2048, 5, N_OPS, .is_flooded = false },
 		{ 640, 2048, 2, N_OPS, .is_pipeline = true },
