@@ -15,8 +15,8 @@
 
 #include "bare.skel.h"
 
-static int attach(struct bare_bpf *s, const struct bpf_program *program,
-		  const uint32_t ifindexes[2])
+static int attach_program(struct bare_bpf *s, const struct bpf_program *program,
+			  const uint32_t ifindexes[2])
 {
 	for (uint32_t i = 0; i < 2; i++)
 		if (bpf_map_update_elem(bpf_map__fd(s->maps.targets), &i,
@@ -52,8 +52,8 @@ int main(int argc, char **argv)
 	s->rodata->addr = addr.s_addr;
 	memcpy((void *)&s->rodata->mac, &mac, sizeof(mac));
 	if (bare_bpf__load(s) != 0 ||
-	    attach(s, argc == 3 ? s->progs.redirect : s->progs.rewrite,
-		   ifindexes) < 0) {
+	    attach_program(s, argc == 3 ? s->progs.redirect : s->progs.rewrite,
+			   ifindexes) < 0) {
 		perror("bare");
 		return 1;
 	}

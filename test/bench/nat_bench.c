@@ -316,8 +316,8 @@ static uint32_t round_forward(struct bench *b)
 }
 
 /* Like the packet path, with the access to the mapping's cache line. */
-static uint32_t find(struct bench *b, enum nat_side from,
-		     const struct mr_frame *frames, uint32_t n)
+static uint32_t find_mappings(struct bench *b, enum nat_side from,
+			      const struct mr_frame *frames, uint32_t n)
 {
 	struct nat_tuple tuples[MR_BURST_MAX];
 	uint32_t ids[MR_BURST_MAX], n_found = 0;
@@ -350,7 +350,7 @@ static uint32_t round_find(struct bench *b)
 	for (uint32_t side = 0; side < NAT_SIDES; side++) {
 		const uint32_t n = receive_next(b, side, frames);
 
-		n_frames += find(b, side, frames, n);
+		n_frames += find_mappings(b, side, frames, n);
 		mr_frame_free_bulk(b->cache, frames, n);
 	}
 	return n_frames;
@@ -410,7 +410,7 @@ static void learn_outside(struct bench *b)
 	}
 }
 
-static void measure(struct bench *b, round_fn *round)
+static void measure_rounds(struct bench *b, round_fn *round)
 {
 	const double warm_up = b->seconds / 4;
 	double elapsed;
@@ -438,7 +438,7 @@ static void measure(struct bench *b, round_fn *round)
 }
 
 /* Send until the pool is full, then on: the rest is refused. */
-static void create(struct bench *b)
+static void create_mappings(struct bench *b)
 {
 	const double begin = ran_s();
 	struct nat_maps_stats stats;
@@ -506,7 +506,7 @@ static const struct mode {
 	{ "nat", round_nat, NULL },         { "drop", round_drop, NULL },
 	{ "forward", round_forward, NULL }, { "find", round_find, NULL },
 	{ "check", round_nat, NULL },       { "workers", round_nat, NULL },
-	{ "flood", round_nat, NULL },       { "create", NULL, create },
+	{ "flood", round_nat, NULL },       { "create", NULL, create_mappings },
 	{ "sustain", NULL, sustain },
 };
 
@@ -520,7 +520,7 @@ static double number(const char *text, double min, double max)
 	return value;
 }
 
-static void parse(struct bench *b, int argc, char **argv)
+static void parse_options(struct bench *b, int argc, char **argv)
 {
 	static const struct option names[] = {
 		{ "mode", 1, NULL, 'm' },      { "sessions", 1, NULL, 'n' },
@@ -561,7 +561,7 @@ int main(int argc, char **argv)
 				  .seconds = 1 };
 	const struct mode *mode = NULL;
 
-	parse(&b, argc, argv);
+	parse_options(&b, argc, argv);
 	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++)
 		if (strcmp(modes[i].name, b.mode) == 0)
 			mode = &modes[i];
@@ -576,7 +576,7 @@ int main(int argc, char **argv)
 	if (mode->run != NULL)
 		mode->run(&b);
 	else
-		measure(&b, mode->round);
+		measure_rounds(&b, mode->round);
 	finish_nat(&b);
 	return b.n_wrong == 0 ? 0 : 1;
 }

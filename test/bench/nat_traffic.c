@@ -19,7 +19,7 @@ enum {
 };
 
 /* In huge pages, so that the source causes few TLB misses. */
-static void *take(size_t n_bytes)
+static void *alloc_huge(size_t n_bytes)
 {
 	void *memory = aligned_alloc(HUGE_BYTES, (n_bytes + HUGE_BYTES - 1) &
 							 ~(HUGE_BYTES - 1ul));
@@ -33,11 +33,11 @@ static void *take(size_t n_bytes)
 
 void traffic_rules(struct nat_config *config, uint32_t n)
 {
-	struct nat_prefix *hosts = take(n * sizeof(*hosts));
+	struct nat_prefix *hosts = alloc_huge(n * sizeof(*hosts));
 
-	config->forwards = take(n * sizeof(*config->forwards));
-	config->one_to_ones = take(n * sizeof(*config->one_to_ones));
-	config->excludes = take(n * sizeof(*config->excludes));
+	config->forwards = alloc_huge(n * sizeof(*config->forwards));
+	config->one_to_ones = alloc_huge(n * sizeof(*config->one_to_ones));
+	config->excludes = alloc_huge(n * sizeof(*config->excludes));
 	for (uint32_t i = 0; i < n; i++) {
 		config->forwards[i] = (struct nat_port_forward){
 			.outside_addr = 0xcb100000 + i / 4,
@@ -100,8 +100,8 @@ bool traffic_sums_hold(const uint8_t *frame)
 }
 
 /* Set the header's sums by writing the frame without them. */
-static void finish(const struct traffic *traffic, enum nat_side from,
-		   struct traffic_header *header)
+static void write_sums(const struct traffic *traffic, enum nat_side from,
+		       struct traffic_header *header)
 {
 	_Alignas(8) uint8_t frame[TRAFFIC_FRAME_BYTES];
 	const struct mr_ipv4 *ip = (const void *)(frame + MR_ETH_BYTES);
@@ -139,10 +139,10 @@ void traffic_init(struct traffic *traffic, uint32_t n_sessions,
 	*traffic = (struct traffic){ .n_sessions = n_sessions, .random = 1 };
 	for (uint32_t side = 0; side < NAT_SIDES; side++) {
 		init_frame(traffic->frames[side], macs[side]);
-		traffic->sessions[side] =
-			take(n_sessions * sizeof(*traffic->sessions[side]));
-		traffic->traces[side] =
-			take(TRAFFIC_TRACE * sizeof(*traffic->traces[side]));
+		traffic->sessions[side] = alloc_huge(
+			n_sessions * sizeof(*traffic->sessions[side]));
+		traffic->traces[side] = alloc_huge(
+			TRAFFIC_TRACE * sizeof(*traffic->traces[side]));
 	}
 	for (uint32_t i = 0; i < n_sessions; i++) {
 		struct traffic_header *h = &traffic->sessions[NAT_INSIDE][i];
@@ -157,7 +157,7 @@ void traffic_init(struct traffic *traffic, uint32_t n_sessions,
 		h->dst =
 			htonl(FIRST_REMOTE + traffic_below(traffic, N_REMOTES));
 		h->dport = htons(443);
-		finish(traffic, NAT_INSIDE, h);
+		write_sums(traffic, NAT_INSIDE, h);
 	}
 }
 
@@ -172,13 +172,13 @@ void traffic_set_outside(struct traffic *traffic, uint32_t session,
 	back->sport = out->dport;
 	back->dst = addr;
 	back->dport = port;
-	finish(traffic, NAT_OUTSIDE, back);
+	write_sums(traffic, NAT_OUTSIDE, back);
 }
 
 /* sums[i] is the sum of the weights of ranks 0 to i. */
 static double *zipf_sums(uint32_t n)
 {
-	double *sums = take(n * sizeof(*sums)), sum = 0;
+	double *sums = alloc_huge(n * sizeof(*sums)), sum = 0;
 
 	for (uint32_t i = 0; i < n; i++)
 		sums[i] = sum += 1.0 / (i + 1);

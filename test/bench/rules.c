@@ -42,8 +42,8 @@ static uint32_t add_all(struct mr_rules *rules, uint32_t *ids, uint32_t n)
 	return n_added;
 }
 
-static int measure(const struct mr_ctx *ctx, struct mr_port **ports, uint32_t n,
-		   struct mr_reason *why)
+static int measure_rules(const struct mr_ctx *ctx, struct mr_port **ports,
+			 uint32_t n, struct mr_reason *why)
 {
 	const struct mr_rules_config config = { .size = sizeof(config),
 						.n_ports = 2,
@@ -97,9 +97,9 @@ int main(int argc, char **argv)
 		}
 	}
 	if (status == 0)
-		status =
-			measure(ctx, ports,
-				(uint32_t)strtoul(argv[3], NULL, 10), &why) < 0;
+		status = measure_rules(ctx, ports,
+				       (uint32_t)strtoul(argv[3], NULL, 10),
+				       &why) < 0;
 	if (status != 0)
 		fprintf(stderr, "rules: %s\n", why.text);
 	for (int i = 0; i < 2; i++)

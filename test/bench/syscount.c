@@ -59,8 +59,8 @@ static int load_program(int map_fd, int pid)
 	return fd;
 }
 
-static void print(const uint64_t *counts, const uint64_t *before,
-		  double seconds)
+static void print_counts(const uint64_t *counts, const uint64_t *before,
+			 double seconds)
 {
 	const char *separator = "";
 	uint64_t total = 0;
@@ -112,9 +112,9 @@ int main(int argc, char **argv)
 	nanosleep(&ts, NULL);
 	memcpy(after, counts, MAP_BYTES);
 	clock_gettime(CLOCK_MONOTONIC, &end);
-	print(after, before,
-	      (double)(end.tv_sec - begin.tv_sec) +
-		  (end.tv_nsec - begin.tv_nsec) * 1e-9);
+	print_counts(after, before,
+		     (double)(end.tv_sec - begin.tv_sec) +
+			     (end.tv_nsec - begin.tv_nsec) * 1e-9);
 	close(link_fd);
 	return 0;
 }

@@ -174,8 +174,8 @@ static const char *check_launched(struct harness *harness, bool is_claimed)
 }
 
 /* Inject a frame and receive it, of one entry. */
-static struct mr_frame pass(struct harness *harness, const uint8_t *bytes,
-			    uint32_t n_bytes, struct mr_meta *ret_meta)
+static struct mr_frame pass_frame(struct harness *harness, const uint8_t *bytes,
+				  uint32_t n_bytes, struct mr_meta *ret_meta)
 {
 	const uint64_t until_ns = harness_deadline_ns();
 	struct mr_frame frames[MR_MAX_SEGS];
@@ -208,7 +208,7 @@ static void receive_csum(struct harness *harness, bool is_claimed)
 		uint32_t is_valid;
 
 		bytes[n_bytes - 1] ^= (uint8_t)is_wrong;
-		is_valid = pass(harness, bytes, n_bytes, &meta).flags &
+		is_valid = pass_frame(harness, bytes, n_bytes, &meta).flags &
 			   MR_FRAME_CSUM_VALID;
 		assert_false(is_valid && is_wrong);
 		assert_false(!is_valid && !is_wrong && is_claimed);
@@ -224,7 +224,7 @@ static void receive_tag(struct harness *harness, bool is_claimed)
 
 		traffic_make(bytes, 100, id);
 		traffic_tag(bytes, 100, TCI);
-		frame = pass(harness, bytes, sizeof(bytes), &meta);
+		frame = pass_frame(harness, bytes, sizeof(bytes), &meta);
 		assert_int_equal((meta.valid & MR_META_VLAN) != 0, is_claimed);
 		assert_int_equal(frame.len, is_claimed ? 100 : sizeof(bytes));
 		if (!is_claimed)
@@ -248,7 +248,7 @@ static void receive_hash(struct harness *harness, bool is_claimed)
 		const uint32_t n_bytes = packet_of(bytes, &kind, false);
 		struct mr_meta meta;
 
-		pass(harness, bytes, n_bytes, &meta);
+		pass_frame(harness, bytes, n_bytes, &meta);
 		assert_int_equal((meta.valid & MR_META_RSS_HASH) != 0,
 				 is_claimed);
 		if (!is_claimed)
@@ -270,7 +270,7 @@ static void receive_time(struct harness *harness, bool is_claimed)
 		struct mr_meta meta;
 
 		traffic_make(bytes, sizeof(bytes), id);
-		pass(harness, bytes, sizeof(bytes), &meta);
+		pass_frame(harness, bytes, sizeof(bytes), &meta);
 		assert_int_equal((meta.valid & MR_META_RX_TIME) != 0,
 				 is_claimed);
 		if (!is_claimed)
@@ -323,7 +323,7 @@ static const struct capability capabilities[] = {
 };
 
 /* Check one capability of a fresh port; who does it. */
-static const char *check(const struct capability *c)
+static const char *check_capability(const struct capability *c)
 {
 	const uint32_t traits = harness_fixture()->traits;
 	const struct wish wish = { .is_sg = (traits & FIXTURE_SG) != 0 };
@@ -369,7 +369,8 @@ static void check_all(bool is_sent)
 
 	for (size_t i = 0; i < n; i++)
 		if ((capabilities[i].valid != 0) == is_sent)
-			report(capabilities[i].name, check(&capabilities[i]));
+			report(capabilities[i].name,
+			       check_capability(&capabilities[i]));
 }
 
 HARNESS_TEST(a_port_sends_as_its_capabilities_state)

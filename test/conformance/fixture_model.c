@@ -33,8 +33,8 @@ static struct {
 } the;
 
 /* Add the device "vfio:model" to the harness's context. */
-static void add(struct harness *harness, struct model *model,
-		void (*destroy)(struct model *model))
+static void add_model(struct harness *harness, struct model *model,
+		      void (*destroy)(struct model *model))
 {
 	if (the.model != NULL)
 		the.destroy(the.model);
@@ -104,7 +104,7 @@ static void setup_intel(struct harness *harness)
 
 	assert_non_null(nic);
 	nic->link_delay_ns = LINK_NS;
-	add(harness, &nic->m, destroy_intel);
+	add_model(harness, &nic->m, destroy_intel);
 	/* For moderated interrupts, which come later, by themselves. */
 	assert_int_equal(model_start(&nic->m), 0);
 	set_spec(harness, ",sg=on,mtu=9000");
@@ -162,7 +162,7 @@ static void setup_virtio(struct harness *harness)
 		.queue_size = 1024,
 	};
 
-	add(harness, vnet_model(vnet_create(&config)), destroy_virtio);
+	add_model(harness, vnet_model(vnet_create(&config)), destroy_virtio);
 	set_spec(harness, ",mtu=9000");
 }
 

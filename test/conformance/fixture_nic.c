@@ -32,7 +32,7 @@ static const char *probe(void)
 }
 
 /* Whether MR_NIC_LACKS lists it. */
-static bool lacks(const char *what)
+static bool nic_lacks(const char *what)
 {
 	const char *words = getenv("MR_NIC_LACKS");
 
@@ -132,7 +132,7 @@ struct fixture fixture_vfio = {
 
 static const char *probe_vfio(void)
 {
-	if (lacks("queues"))
+	if (nic_lacks("queues"))
 		fixture_vfio.traits &= ~(uint32_t)FIXTURE_QUEUES;
 	return probe();
 }
@@ -204,15 +204,15 @@ static const char *probe_dpdk(void)
 
 	if (why_not != NULL)
 		return why_not;
-	if (lacks("cleanup"))
+	if (nic_lacks("cleanup"))
 		fixture_dpdk_nic.traits |= FIXTURE_LAZY;
-	if (lacks("irqs"))
+	if (nic_lacks("irqs"))
 		fixture_dpdk_nic.traits |= FIXTURE_POLLED;
-	if (lacks("macs"))
+	if (nic_lacks("macs"))
 		fixture_dpdk_nic.traits |= FIXTURE_OLD_MAC;
-	if (lacks("steering"))
+	if (nic_lacks("steering"))
 		fixture_dpdk_nic.traits |= FIXTURE_NO_STEERING;
-	if (lacks("queues"))
+	if (nic_lacks("queues"))
 		fixture_dpdk_nic.traits &= ~(uint32_t)FIXTURE_QUEUES;
 	set_dpdk_spec(&(struct wish){ .n_queues = 1 }, 256, spec, sizeof(spec));
 	return harness_try(spec, &err);

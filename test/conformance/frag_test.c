@@ -41,7 +41,8 @@ static uint16_t complement(uint64_t sum)
 }
 
 /* Frame number id, a UDP packet if it has a checksum: complete or partial. */
-static void make(uint8_t *bytes, uint32_t id, uint32_t needs, bool is_finished)
+static void make_frame(uint8_t *bytes, uint32_t id, uint32_t needs,
+		       bool is_finished)
 {
 	const uint32_t n_l3 = len_of(id) - MR_ETH_BYTES;
 	struct mr_ipv4 *ip = (struct mr_ipv4 *)(bytes + MR_ETH_BYTES);
@@ -74,12 +75,12 @@ static void make(uint8_t *bytes, uint32_t id, uint32_t needs, bool is_finished)
 static uint32_t make_sent(uint8_t *bytes, uint32_t id, uint32_t needs,
 			  bool is_finished)
 {
-	make(bytes, id, needs, is_finished);
+	make_frame(bytes, id, needs, is_finished);
 	return needs & HAS_TAG ? traffic_tag(bytes, len_of(id), TCI) :
 				 len_of(id);
 }
 
-static struct mr_frame cut(struct mr_frag_cache *frags, uint32_t n_bytes)
+static struct mr_frame cut_frag(struct mr_frag_cache *frags, uint32_t n_bytes)
 {
 	struct mr_frame frame = { .len = n_bytes };
 
@@ -93,7 +94,7 @@ static void cut_kept(struct harness *harness, struct mr_frag_cache *frags,
 {
 	struct mr_frame *kept = &row->kept[row->n_kept++];
 
-	*kept = cut(frags, KEPT_BYTES);
+	*kept = cut_frag(frags, KEPT_BYTES);
 	harness_write_frame(harness, kept->addr, kept->len, ~row->n_kept);
 }
 
@@ -104,10 +105,10 @@ static void cut_frame(struct harness *harness, struct mr_frag_cache *frags,
 	uint8_t bytes[HARNESS_MAX_BYTES];
 	uint32_t n_done = 0;
 
-	make(bytes, id, row->needs, false);
+	make_frame(bytes, id, row->needs, false);
 	for (uint32_t k = 0; k < row->n_segs; k++) {
-		frames[k] =
-			cut(frags, (len_of(id) - n_done) / (row->n_segs - k));
+		frames[k] = cut_frag(frags,
+				     (len_of(id) - n_done) / (row->n_segs - k));
 		memcpy(harness->base + frames[k].addr, bytes + n_done,
 		       frames[k].len);
 		n_done += frames[k].len;

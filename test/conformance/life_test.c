@@ -266,8 +266,8 @@ HARNESS_TEST(registered_segment_is_pinned)
 }
 
 /* A bad spec: check the error and the word, and that nothing is left behind. */
-static void refuse(struct harness *harness, const char *spec, int error,
-		   const char *word)
+static void check_refused_spec(struct harness *harness, const char *spec,
+			       int error, const char *word)
 {
 	const struct mr_port_config config = { .size = sizeof(config),
 					       .pool = harness->pool };
@@ -298,14 +298,14 @@ HARNESS_TEST(refused_spec_names_its_reason)
 
 	for (const struct bad_spec *bad = harness->fixture->bad_specs;
 	     bad->spec != NULL; bad++)
-		refuse(harness, bad->spec, bad->error, bad->word);
+		check_refused_spec(harness, bad->spec, bad->error, bad->word);
 
 	snprintf(spec, sizeof(spec), "%s,nonsense=1", harness->spec);
-	refuse(harness, spec, -EINVAL, "nonsense");
+	check_refused_spec(harness, spec, -EINVAL, "nonsense");
 	snprintf(spec, sizeof(spec), "%s,", harness->spec);
-	refuse(harness, spec, -EINVAL, "option");
-	refuse(harness, "nosuch:x", -ENODEV, "nosuch");
-	refuse(harness, "", -EINVAL, "empty");
+	check_refused_spec(harness, spec, -EINVAL, "option");
+	check_refused_spec(harness, "nosuch:x", -ENODEV, "nosuch");
+	check_refused_spec(harness, "", -EINVAL, "empty");
 	harness_end(harness);
 }
 
@@ -316,7 +316,7 @@ HARNESS_TEST(same_port_twice_is_refused)
 
 	harness_need(FIXTURE_EXCLUSIVE, "there is any number of it");
 	harness = harness_make(&wish);
-	refuse(harness, harness->spec, -EBUSY, "");
+	check_refused_spec(harness, harness->spec, -EBUSY, "");
 	harness_end(harness);
 }
 

@@ -105,7 +105,7 @@ static struct mr_rules_sent sent_from(uint32_t port)
 }
 
 /* Receive a burst as the application. */
-static uint32_t take(uint32_t port, uint32_t n)
+static uint32_t receive_burst(uint32_t port, uint32_t n)
 {
 	struct harness *harness = set.ports[port];
 	struct mr_frame frames[N];
@@ -124,7 +124,7 @@ static uint32_t take(uint32_t port, uint32_t n)
 
 /* Send frame number id n times (at most N) from the port's peer, and wait until
  * the application or a rule has received all of them. */
-static void feed(uint32_t port, uint32_t id, uint32_t n)
+static void inject_frames(uint32_t port, uint32_t id, uint32_t n)
 {
 	struct harness *harness = set.ports[port];
 	const uint64_t until_ns = harness_deadline_ns();
@@ -134,7 +134,7 @@ static void feed(uint32_t port, uint32_t id, uint32_t n)
 	traffic_make(bytes, sizeof(bytes), id);
 	set.n_fed[port] += n;
 	if (harness->fixture->traits & FIXTURE_ENDLESS) {
-		take(port, n);
+		receive_burst(port, n);
 		assert_int_equal(stats_of(port).received, set.n_fed[port]);
 		return;
 	}
@@ -142,12 +142,12 @@ static void feed(uint32_t port, uint32_t id, uint32_t n)
 		if (n_sent < n &&
 		    harness->fixture->inject(harness, bytes, sizeof(bytes)))
 			n_sent++;
-		else if (take(port, N) == 0)
+		else if (receive_burst(port, N) == 0)
 			harness_nap();
 		if (harness_now_ns() > until_ns)
 			fail_msg("frames do not arrive at port %u", port);
 	}
-	while (take(port, N) > 0)
+	while (receive_burst(port, N) > 0)
 		;
 }
 
@@ -166,7 +166,7 @@ static void collect(uint32_t port, uint32_t id, uint32_t n)
 	assert_int_equal(harness_collect_rest(set.ports[port]), 0);
 }
 
-static uint32_t add(const struct mr_rule *rule)
+static uint32_t add_rule(const struct mr_rule *rule)
 {
 	uint32_t id;
 
@@ -174,7 +174,7 @@ static uint32_t add(const struct mr_rule *rule)
 	return id;
 }
 
-static void refuse(const struct mr_rule *rule)
+static void check_refused_rule(const struct mr_rule *rule)
 {
 	uint32_t id;
 
@@ -189,7 +189,7 @@ static void change(uint32_t id, uint32_t to, uint32_t is_active)
 	mr_rules_poll(set.rules);
 }
 
-static void end(void)
+static void close_all(void)
 {
 	for (uint32_t i = 0; i < N_PORTS; i++)
 		assert_int_equal(stats_of(i).delivered, set.n_got[i]);
@@ -223,8 +223,8 @@ RULES_TEST(what_a_port_cannot_do_is_refused)
 	assert_int_equal(mr_rules_open(&config, &other, &why), -EBUSY);
 	for (uint32_t i = 0; i < 3; i++)
 		if (!(set.matches & 1u << matches[i]))
-			refuse(&(struct mr_rule){ .match = matches[i],
-						  .to = 1 });
+			check_refused_rule(&(struct mr_rule){
+				.match = matches[i], .to = 1 });
 	mr_rules_close(set.rules);
 	/* With next hops, the set supports flows, or it is refused. */
 	config.n_hops = config.id_step = 1;
@@ -244,13 +244,13 @@ RULES_TEST(a_rule_forwards_while_it_is_active)
 	uint32_t id;
 
 	make_set(MR_RULE_ANY);
-	feed(0, 1, N);
-	id = add(&any);
-	feed(0, 2, N);
+	inject_frames(0, 1, N);
+	id = add_rule(&any);
+	inject_frames(0, 2, N);
 	assert_int_equal(set.n_got[0], 2 * N);
 	change(id, 1, 1);
 	for (uint32_t i = 3; i < 6; i++) {
-		feed(0, i, N);
+		inject_frames(0, i, N);
 		collect(1, i, N);
 	}
 	assert_int_equal(set.n_got[0], 2 * N);
@@ -259,18 +259,18 @@ RULES_TEST(a_rule_forwards_while_it_is_active)
 	assert_int_equal(sent_from(1).bytes, 3 * N * N_BYTES);
 	assert_int_equal(sent_from(1).drops, 0);
 	/* It does not match frames of the other port. */
-	feed(1, 6, N);
+	inject_frames(1, 6, N);
 	assert_int_equal(set.n_got[1], N);
 	change(id, 1, 0);
-	feed(0, 7, N);
+	inject_frames(0, 7, N);
 	assert_int_equal(set.n_got[0], 3 * N);
 	change(id, 1, 1);
 	mr_rules_remove(set.rules, &id, 1);
-	feed(0, 8, N);
+	inject_frames(0, 8, N);
 	assert_int_equal(set.n_got[0], 4 * N);
 	assert_int_equal(stats_of(0).offloaded, 3 * N);
 	collect(1, 0, 0);
-	end();
+	close_all();
 }
 
 RULES_TEST(a_rule_sends_where_it_was_set_to)
@@ -279,24 +279,24 @@ RULES_TEST(a_rule_sends_where_it_was_set_to)
 	uint32_t id;
 
 	make_set(MR_RULE_ANY);
-	id = add(&any);
+	id = add_rule(&any);
 	change(id, 0, 1);
-	feed(0, 1, N);
+	inject_frames(0, 1, N);
 	collect(0, 1, N);
 	change(id, 1, 1);
-	feed(0, 2, N);
+	inject_frames(0, 2, N);
 	collect(1, 2, N);
 	back.port = 1;
 	back.to = 0;
-	change(add(&back), 0, 1);
-	feed(1, 3, N);
-	feed(0, 4, N);
+	change(add_rule(&back), 0, 1);
+	inject_frames(1, 3, N);
+	inject_frames(0, 4, N);
 	collect(0, 3, N);
 	collect(1, 4, N);
 	assert_int_equal(sent_from(0).attempted, 2 * N);
 	assert_int_equal(sent_from(1).attempted, 2 * N);
 	assert_int_equal(set.n_got[0] + set.n_got[1], 0);
-	end();
+	close_all();
 }
 
 RULES_TEST(a_rule_drops)
@@ -306,17 +306,17 @@ RULES_TEST(a_rule_drops)
 
 	drop.action = MR_RULE_DROP;
 	make_set(MR_RULE_ANY);
-	id = add(&drop);
+	id = add_rule(&drop);
 	change(id, 1, 1);
-	feed(0, 1, N);
+	inject_frames(0, 1, N);
 	assert_int_equal(stats_of(0).drops[MR_RX_DROP_RULE], N);
 	change(id, 1, 0);
-	feed(0, 2, N);
+	inject_frames(0, 2, N);
 	assert_int_equal(stats_of(0).drops[MR_RX_DROP_RULE], N);
 	assert_int_equal(set.n_got[0], N);
 	assert_int_equal(sent_from(1).attempted, 0);
 	collect(1, 0, 0);
-	end();
+	close_all();
 }
 
 RULES_TEST(there_is_room_for_each_rule_once)
@@ -325,14 +325,14 @@ RULES_TEST(there_is_room_for_each_rule_once)
 	uint32_t ids[N_RULES + 1], again;
 
 	make_set(MR_RULE_ANY);
-	ids[0] = add(&any);
-	refuse(&any);
+	ids[0] = add_rule(&any);
+	check_refused_rule(&any);
 	mr_rules_remove(set.rules, ids, 1);
-	again = add(&any);
+	again = add_rule(&any);
 	assert_int_not_equal(again, ids[0]);
 	/* As from a late thread. */
 	change(ids[0], 1, 1);
-	feed(0, 1, N);
+	inject_frames(0, 1, N);
 	assert_int_equal(set.n_got[0], N);
 	mr_rules_remove(set.rules, &again, 1);
 	if (set.matches & 1u << MR_RULE_STATION) {
@@ -344,11 +344,11 @@ RULES_TEST(there_is_room_for_each_rule_once)
 		assert_int_equal(mr_rules_add(set.rules, rules + 2, N_RULES - 1,
 					      ids + 1),
 				 N_RULES - 1);
-		refuse(&any);
+		check_refused_rule(&any);
 		mr_rules_remove(set.rules, ids + 1, 1);
-		(void)add(&any);
+		(void)add_rule(&any);
 	}
-	end();
+	close_all();
 }
 
 /* All frames of traffic.h go to station 1; frame id comes from station id. */
@@ -362,7 +362,7 @@ static uint32_t add_station(uint32_t number, uint16_t port)
 		.mac = { 2, 0, 0, 0, 0, (uint8_t)number },
 	};
 
-	return add(&rule);
+	return add_rule(&rule);
 }
 
 static struct mr_rule_stats read_rule(uint32_t id)
@@ -381,27 +381,27 @@ RULES_TEST(a_bridge_forwards_between_stations_that_it_knows)
 	here = add_station(HERE, 0);
 	there = add_station(THERE, 1);
 	assert_int_equal(read_rule(here).seen_ns, 0);
-	feed(0, HERE, N);
+	inject_frames(0, HERE, N);
 	assert_int_equal(set.n_got[0], N);
 	assert_int_not_equal(read_rule(here).seen_ns, 0);
 	assert_int_not_equal(read_rule(here).held_ns, 0);
 	/* Both rules must be active. */
 	change(here, 0, 1);
-	feed(0, HERE, N);
+	inject_frames(0, HERE, N);
 	assert_int_equal(set.n_got[0], 2 * N);
 	assert_int_not_equal(read_rule(there).held_ns, 0);
 	assert_int_equal(read_rule(there).seen_ns, 0);
 	change(there, 1, 1);
-	feed(0, HERE, N);
+	inject_frames(0, HERE, N);
 	collect(1, HERE, N);
 	assert_int_equal(stats_of(0).offloaded, N);
-	feed(0, STRANGER, N);
+	inject_frames(0, STRANGER, N);
 	assert_int_equal(set.n_got[0], 3 * N);
 	/* The station has moved: the application must see the frame to learn
 	 * it. */
-	feed(1, HERE, N);
+	inject_frames(1, HERE, N);
 	assert_int_equal(set.n_got[1], N);
-	end();
+	close_all();
 }
 
 RULES_TEST(a_bridge_drops_a_frame_for_the_port_it_came_from)
@@ -409,10 +409,10 @@ RULES_TEST(a_bridge_drops_a_frame_for_the_port_it_came_from)
 	make_set(MR_RULE_STATION);
 	change(add_station(THERE, 1), 1, 1);
 	change(add_station(NEIGHBOUR, 1), 1, 1);
-	feed(1, NEIGHBOUR, N);
+	inject_frames(1, NEIGHBOUR, N);
 	assert_int_equal(stats_of(1).drops[MR_RX_DROP_RULE], N);
 	collect(1, 0, 0);
-	end();
+	close_all();
 }
 
 RULES_TEST(a_rule_for_all_frames_precedes_the_bridge)
@@ -422,16 +422,16 @@ RULES_TEST(a_rule_for_all_frames_precedes_the_bridge)
 	make_set(MR_RULE_STATION);
 	change(add_station(HERE, 0), 0, 1);
 	change(add_station(THERE, 1), 1, 1);
-	id = add(&any);
-	feed(0, HERE, N);
+	id = add_rule(&any);
+	inject_frames(0, HERE, N);
 	assert_int_equal(set.n_got[0], N);
 	change(id, 0, 1);
-	feed(0, HERE, N);
+	inject_frames(0, HERE, N);
 	collect(0, HERE, N);
 	mr_rules_remove(set.rules, &id, 1);
-	feed(0, HERE, N);
+	inject_frames(0, HERE, N);
 	collect(1, HERE, N);
-	end();
+	close_all();
 }
 
 /* A thread that feeds port 0 and collects at port 1's peer until told to end.
@@ -441,7 +441,7 @@ static void *flood(void *is_over)
 	while (!__atomic_load_n((bool *)is_over, __ATOMIC_RELAXED)) {
 		const uint64_t before = stats_of(0).offloaded;
 
-		feed(0, 5, N);
+		inject_frames(0, 5, N);
 		collect(1, 5, (uint32_t)(stats_of(0).offloaded - before));
 	}
 	return NULL;
@@ -467,7 +467,7 @@ TEST_AS(NULL, abandon, rules_end_under_traffic, true)
 	pthread_t thread;
 
 	make_set(MR_RULE_ANY);
-	change(add(&any), 1, 1);
+	change(add_rule(&any), 1, 1);
 	assert_int_equal(pthread_create(&thread, NULL, flood, &is_over), 0);
 	await(&stats.offloaded, &stats, 4 * N);
 	mr_rules_stop(set.rules);
@@ -477,5 +477,5 @@ TEST_AS(NULL, abandon, rules_end_under_traffic, true)
 	pthread_join(thread, NULL);
 	assert_int_equal(stats_of(0).offloaded, n_offloaded);
 	assert_int_equal(sent_from(1).attempted, n_offloaded);
-	end();
+	close_all();
 }

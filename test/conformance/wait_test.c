@@ -337,7 +337,7 @@ struct worker {
 	bool failed;
 };
 
-static void *work(void *opaque)
+static void *run_worker(void *opaque)
 {
 	struct worker *worker = opaque;
 	struct harness *harness = worker->harness;
@@ -408,9 +408,9 @@ HARNESS_TEST_MT(two_queues_are_used_by_two_threads)
 	harness = harness_make(&wish);
 	for (int i = 0; i < 2; i++) {
 		workers[i].harness = harness;
-		assert_int_equal(
-			pthread_create(&threads[i], NULL, work, &workers[i]),
-			0);
+		assert_int_equal(pthread_create(&threads[i], NULL, run_worker,
+						&workers[i]),
+				 0);
 	}
 	n_collected = attend(harness, threads, 2);
 	for (uint32_t i = 0; i < 2; i++) {

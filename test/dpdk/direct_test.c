@@ -13,7 +13,8 @@ struct seen {
 	uint32_t n_direct, n_pinned; /* headers */
 };
 
-static void look(struct rte_mbuf *const *mbufs, uint16_t n, struct seen *seen)
+static void count_kinds(struct rte_mbuf *const *mbufs, uint16_t n,
+			struct seen *seen)
 {
 	for (uint16_t i = 0; i < n; i++)
 		for (const struct rte_mbuf *mbuf = mbufs[i]; mbuf != NULL;
@@ -29,7 +30,7 @@ static uint16_t on_tx(uint16_t id, uint16_t queue, struct rte_mbuf **mbufs,
 {
 	(void)id;
 	(void)queue;
-	look(mbufs, n, opaque);
+	count_kinds(mbufs, n, opaque);
 	return n;
 }
 

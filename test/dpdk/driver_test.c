@@ -59,7 +59,7 @@ struct process {
 	sigset_t mask;
 };
 
-static void look(struct process *process)
+static void look_at_process(struct process *process)
 {
 	memset(process, 0, sizeof(*process));
 	assert_int_equal(
@@ -73,7 +73,7 @@ static void assert_unchanged(const struct process *before)
 {
 	struct process now;
 
-	look(&now);
+	look_at_process(&now);
 	assert_true(CPU_EQUAL(&before->cpus, &now.cpus));
 	for (int i = 1; i <= SIGRTMAX; i++) {
 		const struct sigaction *was = &before->actions[i];
@@ -106,7 +106,7 @@ TEST(eal_leaves_the_program_alone)
 	pthread_t thread;
 	uint32_t n;
 
-	look(&before);
+	look_at_process(&before);
 	assert_int_equal(list_threads(threads), 1);
 	mr_port_close(open_port("dpdk:net_null0"));
 	assert_unchanged(&before);

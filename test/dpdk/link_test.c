@@ -109,7 +109,7 @@ TEST(removed_device_is_not_waited_for)
 }
 
 /* Arm a queue, which looks at no magazine and allocates nothing. */
-static int arm(struct mr_queue *queue)
+static int arm_queue(struct mr_queue *queue)
 {
 	struct mr_pool_stats before = { .size = sizeof(before) };
 	struct mr_pool_stats after = { .size = sizeof(after) };
@@ -136,15 +136,15 @@ TEST(arming_looks_at_no_magazine)
 	irq_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	port = open_port("dpdk:net_null1\\,no-rx=1,ring=64");
 	queue = (struct mr_queue *)mr_port_rxq(port, 0);
-	assert_int_equal(arm(queue), 0);
+	assert_int_equal(arm_queue(queue), 0);
 	do {
 		n_got = mr_frag_alloc_bulk(cache, addrs + n, BURST, 4096);
 		n += n_got;
 	} while (n_got > 0);
-	assert_int_equal(arm(queue), 1);
+	assert_int_equal(arm_queue(queue), 1);
 	mr_frag_free_bulk(cache, addrs, n);
 	mr_cache_flush(cache);
-	assert_int_equal(arm(queue), 0);
+	assert_int_equal(arm_queue(queue), 0);
 	mr_port_close(port);
 	close(irq_fd);
 }

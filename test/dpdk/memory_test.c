@@ -57,7 +57,7 @@ static const char *owner_of(const struct rte_device *device)
 	return strcmp(name, "net_null2") == 0 ? own_2 : NULL;
 }
 
-static uint32_t find(const struct map *wanted)
+static uint32_t find_map(const struct map *wanted)
 {
 	uint32_t i = 0;
 
@@ -77,7 +77,7 @@ int rte_dev_dma_map(struct rte_device *device, void *addr, uint64_t iova,
 	}
 	if (n_until_failure >= 0 && n_until_failure-- == 0)
 		return -1; /* and rte_errno is left as it was */
-	n_wrong += find(&map) < n_maps;
+	n_wrong += find_map(&map) < n_maps;
 	assert_true(n_maps < RTE_DIM(maps));
 	maps[n_maps++] = map;
 	return 0;
@@ -87,7 +87,7 @@ int rte_dev_dma_unmap(struct rte_device *device, void *addr, uint64_t iova,
 		      size_t n_bytes)
 {
 	const struct map map = { owner_of(device), addr, iova, n_bytes };
-	const uint32_t i = find(&map);
+	const uint32_t i = find_map(&map);
 
 	if (i == n_maps) {
 		n_wrong++;
@@ -114,7 +114,7 @@ static uint32_t n_meanwhile;
 static bool grows_meanwhile;
 static pthread_t grower;
 
-static void *grow(void *opaque)
+static void *grow_memory(void *opaque)
 {
 	int *ret_err = opaque;
 
@@ -133,8 +133,9 @@ int rte_dev_probe(const char *devargs)
 		*(void **)&theirs = dlsym(RTLD_NEXT, "rte_dev_probe");
 	__atomic_store_n(&is_probing, true, __ATOMIC_SEQ_CST);
 	if (grows_meanwhile) {
-		assert_int_equal(pthread_create(&grower, NULL, grow, &grow_err),
-				 0);
+		assert_int_equal(
+			pthread_create(&grower, NULL, grow_memory, &grow_err),
+			0);
 		usleep(200000); /* it would be there by far */
 	}
 	err = theirs(devargs);

@@ -46,7 +46,7 @@ static struct rte_mempool *make_empty(uint32_t object_bytes, unsigned int flags)
 	return mp;
 }
 
-static struct rte_mempool *make(void)
+static struct rte_mempool *make_mempool(void)
 {
 	struct rte_mempool *mp = make_empty(256, 0);
 
@@ -103,7 +103,7 @@ static void *take_and_put_unregistered(void *arg)
 
 TEST(test_all_to_one_lcore)
 {
-	struct rte_mempool *mp = make();
+	struct rte_mempool *mp = make_mempool();
 	unsigned int lcore;
 
 	for (int round = 0; round < 10; round++) {
@@ -120,7 +120,7 @@ TEST(test_all_to_one_lcore)
 
 TEST(test_all_or_nothing)
 {
-	struct rte_mempool *mp = make();
+	struct rte_mempool *mp = make_mempool();
 
 	assert_int_equal(rte_mempool_get_bulk(mp, objects, N_OBJECTS + 1),
 			 -ENOBUFS);
@@ -136,7 +136,7 @@ TEST(test_all_or_nothing)
 
 TEST(test_thread_without_lcore)
 {
-	struct rte_mempool *mp = make();
+	struct rte_mempool *mp = make_mempool();
 	pthread_t thread;
 	void *failed;
 
@@ -196,7 +196,7 @@ static void *take_and_put_at_random_unregistered(void *arg)
 
 TEST(test_lcores_and_thread_at_once)
 {
-	struct rte_mempool *mp = make();
+	struct rte_mempool *mp = make_mempool();
 	pthread_t thread;
 	unsigned int lcore;
 	void *n_wrong;
@@ -294,7 +294,7 @@ TEST(test_too_far)
 TEST(test_freed_while_in_use)
 {
 	for (int i = 0; i < 3; i++) {
-		struct rte_mempool *mp = make();
+		struct rte_mempool *mp = make_mempool();
 
 		assert_int_equal(rte_mempool_get_bulk(mp, objects, 500), 0);
 		rte_mempool_free(mp);

@@ -74,8 +74,9 @@ static void set_up(void)
 }
 
 /* A frame out of 8 bytes, with a reference of its own on one of the pages. */
-static void make(const uint8_t *bytes, const uint64_t *pages, uint32_t n_pages,
-		 struct mr_frame *frame, struct mr_meta *meta)
+static void make_frame(const uint8_t *bytes, const uint64_t *pages,
+		       uint32_t n_pages, struct mr_frame *frame,
+		       struct mr_meta *meta)
 {
 	const uint64_t page = pages[bytes[0] % n_pages];
 	const uint32_t at = bytes[1] | (uint32_t)(bytes[2] & 0xf) << 8;
@@ -107,7 +108,8 @@ static struct mr_tx_stats stats_of(struct mr_port *port)
 	return stats;
 }
 
-static void send(struct mr_frame *frames, struct mr_meta *meta, uint32_t n)
+static void send_frames(struct mr_frame *frames, struct mr_meta *meta,
+			uint32_t n)
 {
 	struct mr_frame got[BURST];
 	struct mr_tx_stats stats;
@@ -143,9 +145,9 @@ static void try_frames(const uint8_t *bytes, size_t n_bytes)
 		   N_SHARED);
 	for (; n_bytes >= FRAME_BYTES;
 	     bytes += FRAME_BYTES, n_bytes -= FRAME_BYTES) {
-		make(bytes, pages, N_SHARED, &frames[n], &meta[n]);
+		make_frame(bytes, pages, N_SHARED, &frames[n], &meta[n]);
 		if (++n == BURST || n_bytes < 2 * FRAME_BYTES) {
-			send(frames, meta, n);
+			send_frames(frames, meta, n);
 			n = 0;
 		}
 	}

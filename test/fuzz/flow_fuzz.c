@@ -109,7 +109,7 @@ static void set_memory(struct model *m, bool has_none)
 	}
 }
 
-static void add(struct model *m, uint32_t i)
+static void add_flow(struct model *m, uint32_t i)
 {
 	struct known *known = &m->keys[i];
 	uint32_t id = 0xdddddddd;
@@ -159,7 +159,7 @@ static void remove_key(struct model *m, uint32_t i)
 	forget(m, i);
 }
 
-static void find(const struct model *m, uint32_t first)
+static void find_flows(const struct model *m, uint32_t first)
 {
 	uint64_t keys[MANY][2];
 	uint32_t ids[MANY], n_there = 0;
@@ -177,7 +177,7 @@ static void find(const struct model *m, uint32_t first)
 }
 
 /* Time passes: half of what is due is set again, the rest is removed. */
-static void age(struct model *m, uint32_t n_ticks)
+static void age_flows(struct model *m, uint32_t n_ticks)
 {
 	uint32_t ids[BURST], n, n_short = 0;
 
@@ -251,17 +251,17 @@ static void check_all(const struct model *m)
 	FUZZ_CHECK(n == m->n);
 }
 
-static void step(struct model *m, uint8_t what, uint8_t with)
+static void do_step(struct model *m, uint8_t what, uint8_t with)
 {
 	const uint32_t first = (with + what / 8 * 256u) % N_KEYS;
 
 	switch (what % 8) {
 	case 0:
-		add(m, first);
+		add_flow(m, first);
 		break;
 	case 1:
 		for (uint32_t i = 0; i < MANY; i++)
-			add(m, (first + i) % N_KEYS);
+			add_flow(m, (first + i) % N_KEYS);
 		break;
 	case 2:
 		remove_key(m, first);
@@ -271,13 +271,13 @@ static void step(struct model *m, uint8_t what, uint8_t with)
 			remove_key(m, (first + i) % N_KEYS);
 		break;
 	case 4:
-		find(m, first);
+		find_flows(m, first);
 		break;
 	case 5:
 		check_all(m);
 		break;
 	case 6:
-		age(m, with);
+		age_flows(m, with);
 		break;
 	default:
 		set_memory(m, with % 2 != 0);
@@ -310,9 +310,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 	mr_flow_remove(m.table, 0); /* never used: nothing happens */
 	mr_flow_remove(m.table, MR_FLOW_NONE);
 	for (size_t i = 2; i + 1 < n_bytes && i < 400; i += 2)
-		step(&m, bytes[i], bytes[i + 1]);
+		do_step(&m, bytes[i], bytes[i + 1]);
 	check_all(&m);
-	find(&m, 0);
+	find_flows(&m, 0);
 	for (uint32_t i = 0; i < N_KEYS; i++)
 		remove_key(&m, i);
 	check_all(&m);

@@ -83,7 +83,7 @@ static void change(struct trial *trial, uint64_t *state)
 	}
 }
 
-static void run(const struct trial *trial, int kept_fd)
+static void run_trial(const struct trial *trial, int kept_fd)
 {
 	const size_t n = trial->n_bytes;
 	/* A copy of its very size, so that ASan sees a read behind it. */
@@ -108,7 +108,7 @@ static void run_file(const char *path, int kept_fd)
 		err(1, "%s", path);
 	trial.n_bytes = fread(trial.bytes, 1, MAX_BYTES, file);
 	fclose(file);
-	run(&trial, kept_fd);
+	run_trial(&trial, kept_fd);
 }
 
 static double now_s(void)
@@ -137,7 +137,7 @@ static uint64_t run_random(const struct options *o, int kept_fd)
 		for (size_t i = n < n_seeds ? 0 : 1 + below(&state, MAX_CHANGES);
 		     i > 0; i--)
 			change(&trial, &state);
-		run(&trial, kept_fd);
+		run_trial(&trial, kept_fd);
 	}
 	return n;
 }

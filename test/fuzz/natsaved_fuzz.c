@@ -17,7 +17,7 @@ const struct fuzz_seed fuzz_seeds[] = {
 	{ NULL, 0 },
 };
 
-static bool take(void *opaque, const struct nat_session *session)
+static bool take_session(void *opaque, const struct nat_session *session)
 {
 	uint64_t *n = opaque;
 
@@ -40,11 +40,11 @@ static uint64_t sum_of(const uint8_t *bytes, size_t n, uint64_t sum)
 	return sum;
 }
 
-static int parse(const uint8_t *bytes, size_t n_bytes, uint64_t *ret_n)
+static int parse_saved(const uint8_t *bytes, size_t n_bytes, uint64_t *ret_n)
 {
 	struct mr_reason why = { .text = "" };
 	const int err = nat_saved_parse("file", bytes, n_bytes, 1000, false,
-					take, ret_n, &why);
+					take_session, ret_n, &why);
 
 	FUZZ_CHECK(err == 0 || *ret_n == 0);
 	FUZZ_CHECK((err == 0) == (why.text[0] == '\0'));
@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 	uint8_t copy[32 + 8 * 40 + 8];
 	uint64_t n = 0, sum;
 
-	if (parse(bytes, n_bytes, &n) == 0)
+	if (parse_saved(bytes, n_bytes, &n) == 0)
 		FUZZ_CHECK(n <= n_bytes / 40);
 	/* The same with the right length and sum. */
 	if (n_bytes < 40 || n_bytes > sizeof(copy))
@@ -69,7 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 	for (uint32_t b = 0; b < 8; b++)
 		copy[n_bytes - 8 + b] = (uint8_t)(sum >> 8 * b);
 	n = 0;
-	if (parse(copy, n_bytes, &n) == 0)
+	if (parse_saved(copy, n_bytes, &n) == 0)
 		FUZZ_CHECK(n <= copy[24]);
 	else /* what is left to object to is in front */
 		FUZZ_CHECK(memcmp(copy, "mr-nat\n\0\1\0\0\0\50\0\0\0", 16) !=

@@ -48,7 +48,7 @@ const struct fuzz_seed fuzz_seeds[] = {
 static const uint8_t *input;
 static size_t n_input;
 
-static uint8_t take(void)
+static uint8_t take_byte(void)
 {
 	if (n_input == 0)
 		return 0;
@@ -58,11 +58,11 @@ static uint8_t take(void)
 
 static uint32_t take32(void)
 {
-	uint32_t value = take();
+	uint32_t value = take_byte();
 
-	value |= (uint32_t)take() << 8;
-	value |= (uint32_t)take() << 16;
-	return value | (uint32_t)take() << 24;
+	value |= (uint32_t)take_byte() << 8;
+	value |= (uint32_t)take_byte() << 16;
+	return value | (uint32_t)take_byte() << 24;
 }
 
 /* The model's own functions, and how many reads are answered by the input. */
@@ -133,7 +133,7 @@ static void poke_ring(struct intel *nic, bool is_tx)
 	const uint64_t iova = *intel_reg(nic, base + RING_BAL) |
 			      (uint64_t)*intel_reg(nic, base + RING_BAH) << 32;
 	const uint32_t n_bytes = *intel_reg(nic, base + RING_LEN);
-	const uint32_t at = take() * 8u;
+	const uint32_t at = take_byte() * 8u;
 	uint64_t *memory = NULL;
 
 	model_lock(&nic->m);
@@ -155,7 +155,7 @@ static void poke_head(struct intel *nic)
 	if (model_is_mapped(&nic->m, iova, 4))
 		memory = model_dma(&nic->m, iova, 4);
 	if (memory != NULL)
-		*memory = take() | (uint32_t)take() << 8;
+		*memory = take_byte() | (uint32_t)take_byte() << 8;
 	model_unlock(&nic->m);
 }
 
@@ -168,9 +168,10 @@ static void poke(struct harness *harness, uint32_t what)
 	} else if (harness->nic != NULL) {
 		poke_head(harness->nic);
 	} else {
-		where = take();
+		where = take_byte();
 		vnet_scribble(harness->v, where & 3, where >> 2 & 3,
-			      (where >> 4) * 2u, (uint16_t)(take() * 0x101));
+			      (where >> 4) * 2u,
+			      (uint16_t)(take_byte() * 0x101));
 	}
 }
 
@@ -184,7 +185,7 @@ static void inject(struct harness *harness, uint32_t n, uint32_t len)
 		model_wire_send(harness->wire, 1, bytes, 14 + len * 36 % 9000);
 }
 
-static void receive(struct harness *harness, uint32_t n)
+static void receive_frames(struct harness *harness, uint32_t n)
 {
 	struct mr_frame frames[HARNESS_BURST];
 	struct mr_meta meta[HARNESS_BURST];
@@ -230,26 +231,26 @@ static void transmit(struct harness *harness, uint32_t n, uint32_t shape)
 
 static void act(struct harness *harness)
 {
-	const uint32_t what = take() % 12;
+	const uint32_t what = take_byte() % 12;
 	struct mr_named_count counts[8];
 	struct mr_link link;
 	uint32_t n;
 
 	switch (what) {
 	case 0:
-		receive(harness, take());
+		receive_frames(harness, take_byte());
 		break;
 	case 1:
-		n = take();
-		inject(harness, n, take());
+		n = take_byte();
+		inject(harness, n, take_byte());
 		break;
 	case 2:
-		n = take();
-		transmit(harness, n, take());
+		n = take_byte();
+		transmit(harness, n, take_byte());
 		break;
 	case 3:
-		n = take();
-		set_fault(harness, n, take());
+		n = take_byte();
+		set_fault(harness, n, take_byte());
 		break;
 	case 4:
 	case 5:
@@ -257,11 +258,11 @@ static void act(struct harness *harness)
 		poke(harness, what - 4);
 		break;
 	case 7:
-		n_lies = take();
+		n_lies = take_byte();
 		break;
 	case 8:
 	case 9:
-		n = take();
+		n = take_byte();
 		faults.link_down = what == 8 && (n & 1);
 		faults.all_ones = what == 9 && n == 0;
 		apply_faults(harness);
@@ -341,8 +342,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 
 	input = bytes;
 	n_input = n_bytes;
-	first = take();
-	options = make_device(first, take(), &nic, &v);
+	first = take_byte();
+	options = make_device(first, take_byte(), &nic, &v);
 	FUZZ_CHECK(nic != NULL || v != NULL);
 	m = nic != NULL ? &nic->m : vnet_model(v);
 	m->now = fast_clock;
@@ -356,7 +357,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 	lying.read = lying_read;
 	m->ops = &lying;
 	/* From its first register on, or once it is open. */
-	n_lies = first & 0x80 ? take() : 0;
+	n_lies = first & 0x80 ? take_byte() : 0;
 	if (harness_try_open(&harness, options, &why) == 0) {
 		n_lies = 0;
 		for (int i = 0; i < 400 && n_input > 0; i++)

@@ -24,7 +24,7 @@ const struct fuzz_seed fuzz_seeds[] = {
 	{ NULL, 0 },
 };
 
-static void receive(struct mr_port *port, struct mr_cache *cache)
+static void receive_frames(struct mr_port *port, struct mr_cache *cache)
 {
 	struct mr_rx_stats stats = { .size = sizeof(stats) };
 	struct mr_rxq *rxq = mr_port_rxq(port, 0);
@@ -73,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 	snprintf(spec, sizeof(spec), "pcap:rx=/proc/self/fd/%d", fd);
 	FUZZ_CHECK(mr_cache_create(config.pool, &cache, NULL) == 0);
 	if (mr_port_open(ctx, spec, &config, &port, &why) == 0) {
-		receive(port, cache);
+		receive_frames(port, cache);
 		mr_port_close(port);
 	} else {
 		FUZZ_CHECK(why.text[0] != '\0');

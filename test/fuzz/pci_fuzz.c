@@ -44,7 +44,7 @@ static int set_irqs(void *opaque, uint32_t n, const int *fds)
 }
 
 /* Once: a pool, for a region with memory in it. */
-static void begin(void)
+static void make_pool(void)
 {
 	static struct mr_pci_backend backend;
 	struct mr_pool_config config = { .size = sizeof(config),
@@ -110,7 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 	struct mr_pci *pci = NULL;
 
 	if (ctx == NULL)
-		begin();
+		make_pool();
 	read_device(bytes, n_bytes);
 	config.region = region;
 	if (mr_pci_open(ctx, "x", &config, &pci, &why) < 0) {

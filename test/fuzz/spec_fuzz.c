@@ -55,7 +55,7 @@ static void check_parsed(const struct mr_spec *spec)
 	}
 }
 
-static size_t put(char *text, size_t n, const char *piece)
+static size_t put_piece(char *text, size_t n, const char *piece)
 {
 	for (; *piece != '\0' && n + 2 < MAX_TEXT; piece++) {
 		if (strchr("\\,=", *piece) != NULL)
@@ -77,14 +77,14 @@ static void check_written_anew(const struct mr_spec *spec)
 	    strlen(spec->driver) ||
 	    strspn(spec->driver, "abcdef") == strlen(spec->driver))
 		return;
-	n = put(text, 0, spec->driver);
+	n = put_piece(text, 0, spec->driver);
 	text[n++] = ':';
-	n = put(text, n, spec->device);
+	n = put_piece(text, n, spec->device);
 	for (uint32_t i = 0; i < spec->n_options; i++) {
 		text[n++] = ',';
-		n = put(text, n, spec->options[i].key);
+		n = put_piece(text, n, spec->options[i].key);
 		text[n++] = '=';
-		n = put(text, n, spec->options[i].value);
+		n = put_piece(text, n, spec->options[i].value);
 	}
 	text[n] = '\0';
 	if (n >= MRI_SPEC_MAX_BYTES)

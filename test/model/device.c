@@ -317,7 +317,8 @@ int model_set_events(void *device, int req_fd, int err_fd)
 }
 
 /* The part of [iova, ...) within one mapping. */
-static uint8_t *find(const struct model *m, uint64_t iova, uint64_t *ret_n)
+static uint8_t *find_mapping(const struct model *m, uint64_t iova,
+			     uint64_t *ret_n)
 {
 	for (uint32_t i = 0; i < m->n_maps; i++) {
 		const struct model_map *map = &m->maps[i];
@@ -339,7 +340,7 @@ static uint8_t *find_all(const struct model *m, uint64_t iova, uint64_t n_bytes)
 	if (n_bytes == 0 || iova + n_bytes < iova)
 		return NULL;
 	while (n_done < n_bytes) {
-		uint8_t *memory = find(m, iova + n_done, &n);
+		uint8_t *memory = find_mapping(m, iova + n_done, &n);
 
 		if (memory == NULL ||
 		    (first != NULL && memory != first + n_done))

@@ -3,7 +3,7 @@
  * it link pthread_create(): ThreadSanitizer runs those. */
 #include "device.h"
 
-static void *run(void *opaque)
+static void *run_device(void *opaque)
 {
 	struct model *m = opaque;
 
@@ -31,7 +31,7 @@ static void *run(void *opaque)
 
 int model_start(struct model *m)
 {
-	const int err = pthread_create(&m->thread, NULL, run, m);
+	const int err = pthread_create(&m->thread, NULL, run_device, m);
 
 	m->stop = err == 0 ? model_stop : NULL;
 	return -err;

@@ -10,7 +10,7 @@
 enum { ROUNDS = 60, FRAME_BYTES = 200 };
 
 /* Frame number i: to any address, with bytes that depend on i. */
-static void make(uint8_t *bytes, uint32_t i)
+static void make_frame(uint8_t *bytes, uint32_t i)
 {
 	memset(bytes, 0xff, 6);
 	for (uint32_t k = 6; k < FRAME_BYTES; k++)
@@ -28,7 +28,7 @@ static bool is_intact(const uint8_t *bytes, uint32_t n_bytes)
 	if (n_bytes != FRAME_BYTES)
 		return false;
 	memcpy(&i, bytes + 14, 4);
-	make(want, i);
+	make_frame(want, i);
 	return memcmp(bytes, want, FRAME_BYTES) == 0;
 }
 
@@ -42,20 +42,20 @@ static void inject(struct harness *harness, struct traffic *t, uint32_t n)
 	uint8_t bytes[FRAME_BYTES];
 
 	for (uint32_t i = 0; i < n; i++) {
-		make(bytes, t->n_injected);
+		make_frame(bytes, t->n_injected);
 		t->n_injected +=
 			model_wire_send(harness->wire, 1, bytes, FRAME_BYTES);
 	}
 }
 
-static void send(struct harness *harness, struct traffic *t, uint32_t n)
+static void send_frames(struct harness *harness, struct traffic *t, uint32_t n)
 {
 	struct mr_frame frames[HARNESS_BURST];
 	uint8_t bytes[FRAME_BYTES];
 	uint32_t n_tx;
 
 	for (uint32_t i = 0; i < n; i++) {
-		make(bytes, t->n_sent + i);
+		make_frame(bytes, t->n_sent + i);
 		harness_frame(harness, bytes, FRAME_BYTES, &frames[i]);
 	}
 	n_tx = mr_tx_burst(harness->txq, harness->cache, frames, n);
@@ -63,7 +63,7 @@ static void send(struct harness *harness, struct traffic *t, uint32_t n)
 	t->n_sent += n_tx;
 }
 
-static void receive(struct harness *harness, struct traffic *t)
+static void receive_frames(struct harness *harness, struct traffic *t)
 {
 	static uint8_t bytes[HARNESS_BURST * 4096];
 	struct mr_frame frames[HARNESS_BURST];
@@ -95,14 +95,14 @@ static void collect(struct harness *harness, struct traffic *t)
 }
 
 /* Frames each way, and what an application does besides. */
-static struct traffic run(struct harness *harness, uint32_t n_rounds)
+static struct traffic run_traffic(struct harness *harness, uint32_t n_rounds)
 {
 	struct traffic t = { .n_sent = 0 };
 
 	for (uint32_t i = 0; i < n_rounds; i++) {
 		inject(harness, &t, 1 + i % 20);
-		send(harness, &t, 1 + i % HARNESS_BURST);
-		receive(harness, &t);
+		send_frames(harness, &t, 1 + i % HARNESS_BURST);
+		receive_frames(harness, &t);
 		collect(harness, &t);
 		mr_port_poll(harness->port);
 		harness_check_invariants(harness);
@@ -111,7 +111,7 @@ static struct traffic run(struct harness *harness, uint32_t n_rounds)
 	for (uint32_t i = 0; i < 20; i++) {
 		model_step(harness->m);
 		mr_tx_burst(harness->txq, harness->cache, NULL, 0);
-		receive(harness, &t);
+		receive_frames(harness, &t);
 		collect(harness, &t);
 	}
 	return t;
@@ -119,7 +119,7 @@ static struct traffic run(struct harness *harness, uint32_t n_rounds)
 
 static void assert_passes(struct harness *harness)
 {
-	const struct traffic t = run(harness, ROUNDS);
+	const struct traffic t = run_traffic(harness, ROUNDS);
 	const struct mr_tx_stats tx = harness_tx_stats(harness);
 
 	assert_true(t.n_injected > 500 && t.n_sent > 500);
@@ -244,7 +244,7 @@ static void try_fault(const struct fault_case *c, const char *options)
 	device_make(&harness, &jumbo);
 	device_open(&harness, options);
 	device_set_faults(&harness, &c->faults, &c->more);
-	run(&harness, ROUNDS);
+	run_traffic(&harness, ROUNDS);
 	rx = harness_rx_stats(&harness);
 	if (c->drops & device->bit &&
 	    rx.drops[MR_RX_DROP_INVALID] + rx.drops[MR_RX_DROP_TOO_LONG] == 0)
@@ -252,8 +252,8 @@ static void try_fault(const struct fault_case *c, const char *options)
 	if (harness.v != NULL)
 		assert_true(vnet_stats(harness.v).n_faults > 0);
 	device_heal(&harness);
-	run(&harness, 5);
-	t = run(&harness, ROUNDS);
+	run_traffic(&harness, 5);
+	t = run_traffic(&harness, ROUNDS);
 	/* A virtio driver may be skipping the rest of a frame that was none. */
 	if (!(c->ruins & device->bit) &&
 	    t.n_intact < (device->chip != NULL ? t.n_injected : 1))
@@ -352,7 +352,7 @@ DEVICE_TEST(ON_ALL, device_removed_under_traffic_is_reported_gone)
 
 		device_make(&harness, NULL);
 		device_open(&harness, "");
-		run(&harness, 10);
+		run_traffic(&harness, 10);
 		fd.fd = mr_port_fd(harness.port);
 		start_ms = harness_now_ms();
 		if (how == UNPLUGGED)
@@ -370,7 +370,7 @@ DEVICE_TEST(ON_ALL, device_removed_under_traffic_is_reported_gone)
 		assert_int_equal(
 			harness_tx_stats(&harness).drops[MR_TX_DROP_PORT_GONE],
 			5);
-		run(&harness, 20);
+		run_traffic(&harness, 20);
 		mr_port_close(harness.port);
 		harness.port = NULL;
 		assert_true(harness_now_ms() - start_ms <
@@ -379,7 +379,7 @@ DEVICE_TEST(ON_ALL, device_removed_under_traffic_is_reported_gone)
 		device_heal(&harness);
 		model_forgive(harness.m); /* writes had no effect */
 		device_open(&harness, "");
-		run(&harness, 10);
+		run_traffic(&harness, 10);
 		assert_true(harness_rx_stats(&harness).delivered > 0);
 		device_end(&harness);
 	}
@@ -441,10 +441,10 @@ DEVICE_TEST(ON_VIRTIO, device_that_needs_a_reset_loses_no_page)
 	device_make(&harness, NULL);
 	vnet_set_faults(harness.v, &faults);
 	device_open(&harness, "");
-	run(&harness, 20);
+	run_traffic(&harness, 20);
 	mr_port_poll(harness.port);
 	n_before = harness_rx_stats(&harness).delivered;
-	run(&harness, 20);
+	run_traffic(&harness, 20);
 	assert_true(harness_rx_stats(&harness).delivered > n_before ||
 		    !harness_is_up(&harness));
 	device_end(&harness);

@@ -23,7 +23,7 @@ struct flows_refusals flows_refusals;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rte_flow *flows;
 
-static struct rte_flow *find(uint16_t from)
+static struct rte_flow *find_flow(uint16_t from)
 {
 	struct rte_flow *flow = flows;
 
@@ -53,7 +53,7 @@ int flows_take(uint16_t port_id, uint32_t n_bytes)
 	int to = FLOWS_NONE;
 
 	pthread_mutex_lock(&lock);
-	flow = find(port_id);
+	flow = find_flow(port_id);
 	if (flow != NULL) {
 		flow->hits++;
 		flow->n_bytes += n_bytes;
@@ -74,7 +74,7 @@ uint32_t flows_count(void)
 	return n;
 }
 
-static int refuse(struct rte_flow_error *error, int err, const char *words)
+static int refuse_flow(struct rte_flow_error *error, int err, const char *words)
 {
 	return rte_flow_error_set(error, err, RTE_FLOW_ERROR_TYPE_UNSPECIFIED,
 				  NULL, words);
@@ -110,9 +110,9 @@ static int read_steering(struct rte_flow *flow,
 	    items[2].type != RTE_FLOW_ITEM_TYPE_UDP ||
 	    items[3].type != RTE_FLOW_ITEM_TYPE_END || udp->hdr.src_port != 0 ||
 	    mask->hdr.src_port != 0 || mask->hdr.dst_port != UINT16_MAX)
-		return refuse(error, EINVAL, "pattern");
+		return refuse_flow(error, EINVAL, "pattern");
 	if (actions[1].type != RTE_FLOW_ACTION_TYPE_END)
-		return refuse(error, ENOTSUP, "actions");
+		return refuse_flow(error, ENOTSUP, "actions");
 	flow->is_steering = true;
 	flow->dst_port = ntohs(udp->hdr.dst_port);
 	flow->to = ((const struct rte_flow_action_queue *)actions->conf)->index;
@@ -127,10 +127,10 @@ static int read_flow(struct rte_flow *flow, uint16_t port_id,
 		     struct rte_flow_error *error)
 {
 	if (!is_rings(port_id))
-		return refuse(error, ENOSYS, NULL);
+		return refuse_flow(error, ENOSYS, NULL);
 	if (attr->transfer + attr->ingress != 1 || attr->egress ||
 	    attr->group != 0)
-		return refuse(error, ENOTSUP, "attributes");
+		return refuse_flow(error, ENOTSUP, "attributes");
 	flow->from = port_id;
 	if (attr->transfer &&
 	    item->type == RTE_FLOW_ITEM_TYPE_REPRESENTED_PORT) {
@@ -138,16 +138,16 @@ static int read_flow(struct rte_flow *flow, uint16_t port_id,
 
 		flow->from = of->port_id;
 	} else if (attr->transfer) {
-		return refuse(error, ENOTSUP, "no port");
+		return refuse_flow(error, ENOTSUP, "no port");
 	}
 	if (attr->ingress && action->type == RTE_FLOW_ACTION_TYPE_QUEUE)
 		return read_steering(flow, item, action, error);
 	if (item->type != RTE_FLOW_ITEM_TYPE_ETH || item->spec != NULL ||
 	    item[1].type != RTE_FLOW_ITEM_TYPE_END)
-		return refuse(error, ENOTSUP, "pattern");
+		return refuse_flow(error, ENOTSUP, "pattern");
 	if (action->type != RTE_FLOW_ACTION_TYPE_COUNT ||
 	    action[2].type != RTE_FLOW_ACTION_TYPE_END)
-		return refuse(error, ENOTSUP, "actions");
+		return refuse_flow(error, ENOTSUP, "actions");
 	action++;
 	if (attr->ingress && action->type == RTE_FLOW_ACTION_TYPE_DROP) {
 		flow->to = FLOWS_DROP;
@@ -157,7 +157,7 @@ static int read_flow(struct rte_flow *flow, uint16_t port_id,
 
 		flow->to = to->port_id;
 	} else {
-		return refuse(error, ENOTSUP, "action");
+		return refuse_flow(error, ENOTSUP, "action");
 	}
 	return 0;
 }
@@ -182,7 +182,7 @@ int rte_flow_validate(uint16_t port_id, const struct rte_flow_attr *attr,
 						    flows_refusals.forward;
 
 	if (err == 0 && words != NULL)
-		return refuse(error, ENOTSUP, words);
+		return refuse_flow(error, ENOTSUP, words);
 	return err;
 }
 
@@ -200,9 +200,9 @@ struct rte_flow *rte_flow_create(uint16_t port_id,
 		return NULL;
 	}
 	pthread_mutex_lock(&lock);
-	if ((!flow->is_steering && find(flow->from) != NULL) ||
+	if ((!flow->is_steering && find_flow(flow->from) != NULL) ||
 	    flows_refusals.create != NULL) {
-		(void)refuse(error, EEXIST, flows_refusals.create);
+		(void)refuse_flow(error, EEXIST, flows_refusals.create);
 		free(flow);
 		flow = NULL;
 	} else {
@@ -236,7 +236,7 @@ int rte_flow_query(uint16_t port_id, struct rte_flow *flow,
 
 	(void)port_id;
 	if (action->type != RTE_FLOW_ACTION_TYPE_COUNT)
-		return refuse(error, ENOTSUP, "query");
+		return refuse_flow(error, ENOTSUP, "query");
 	pthread_mutex_lock(&lock);
 	count->hits_set = count->bytes_set = 1;
 	count->hits = flow->hits;

@@ -339,7 +339,7 @@ static uint64_t read_register(struct model *m, uint32_t bar, uint64_t offset64,
 	return *intel_reg(nic, offset);
 }
 
-static void step(struct model *m)
+static void step_nic(struct model *m)
 {
 	struct intel *nic = (struct intel *)m;
 	const bool is_up = link_is_up(nic);
@@ -359,7 +359,7 @@ static void step(struct model *m)
 static const struct model_ops intel_ops = {
 	.read = read_register,
 	.write = write_register,
-	.step = step,
+	.step = step_nic,
 	.reset = power_on,
 };
 

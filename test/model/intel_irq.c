@@ -27,7 +27,7 @@ static uint64_t interval_ns(struct intel *nic, uint32_t vector)
 }
 
 /* False: too early; it is sent later. */
-static bool send(struct intel *nic, uint32_t vector)
+static bool send_interrupt(struct intel *nic, uint32_t vector)
 {
 	const uint64_t now_ns = model_now_ns(&nic->m);
 
@@ -64,7 +64,7 @@ static void fire_82574(struct intel *nic, uint32_t causes)
 
 	causes &= *reg(nic, REG_IMS);
 	if (!uses_msix_82574(nic)) {
-		if (causes != 0 && send(nic, 0))
+		if (causes != 0 && send_interrupt(nic, 0))
 			*reg(nic, REG_ICR) |= CAUSE_ASSERTED;
 		return;
 	}
@@ -80,7 +80,7 @@ static void fire_82574(struct intel *nic, uint32_t causes)
 					ivar, order[i]);
 			continue;
 		}
-		if (!send(nic, field & 7))
+		if (!send_interrupt(nic, field & 7))
 			continue;
 		*reg(nic, REG_ICR) &= ~(*reg(nic, REG_EIAC_82574) & order[i]);
 		if (*reg(nic, REG_CTRL_EXT) & CTRL_EXT_EIAME)
@@ -115,7 +115,7 @@ static void fire_82576(struct intel *nic, uint32_t vectors)
 {
 	vectors &= *reg(nic, REG_EIMS);
 	for (uint32_t v = 0; v < 32; v++) {
-		if (!(vectors >> v & 1) || !send(nic, v))
+		if (!(vectors >> v & 1) || !send_interrupt(nic, v))
 			continue;
 		*reg(nic, REG_EICR) &= ~(*reg(nic, REG_EIAC) & 1u << v);
 		if (*reg(nic, REG_GPIE) & GPIE_EIAME)
@@ -190,7 +190,7 @@ static void raise(struct intel *nic, uint32_t causes)
 	if (nic->chip->is_82574)
 		fire_82574(nic, causes);
 	else if (!uses_msix(nic) && (causes & *reg(nic, REG_IMS)) &&
-		 send(nic, 0))
+		 send_interrupt(nic, 0))
 		*reg(nic, REG_ICR) |= CAUSE_ASSERTED;
 }
 

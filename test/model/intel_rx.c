@@ -184,9 +184,9 @@ static void write_back(struct intel_desc *at, uint64_t low, uint64_t high)
 	__atomic_store_n(&at->high, high, __ATOMIC_RELEASE);
 }
 
-static void complete(struct intel *nic, struct intel_ring *ring, uint32_t i,
-		     uint32_t n_bytes, const struct verdict *verdict,
-		     bool is_last)
+static void complete_descriptor(struct intel *nic, struct intel_ring *ring,
+				uint32_t i, uint32_t n_bytes,
+				const struct verdict *verdict, bool is_last)
 {
 	const struct model_faults *faults = &nic->m.faults;
 	struct verdict v = { .status = 0 };
@@ -223,9 +223,9 @@ static void complete(struct intel *nic, struct intel_ring *ring, uint32_t i,
 			   (uint64_t)v.vlan_tci << 48);
 }
 
-static void fill(struct intel *nic, struct intel_ring *ring,
-		 const uint8_t *bytes, uint32_t n_bytes,
-		 const struct verdict *verdict)
+static void fill_buffers(struct intel *nic, struct intel_ring *ring,
+			 const uint8_t *bytes, uint32_t n_bytes,
+			 const struct verdict *verdict)
 {
 	const uint32_t room = intel_rx_buffer_bytes(nic, ring);
 	uint32_t n_done = 0;
@@ -247,7 +247,8 @@ static void fill(struct intel *nic, struct intel_ring *ring,
 		n_done += n;
 		ring->head = (i + 1) % ring->n;
 		intel_disown(nic, iova);
-		complete(nic, ring, i, n, verdict, n_done == n_bytes);
+		complete_descriptor(nic, ring, i, n, verdict,
+				    n_done == n_bytes);
 	}
 }
 
@@ -287,9 +288,9 @@ static bool drops_for_want(struct intel *nic, struct intel_ring *ring,
 }
 
 /* The bytes as stored in memory: without a tag, or with an FCS. */
-static const uint8_t *prepare(struct intel *nic, const uint8_t *bytes,
-			      uint32_t *n_bytes, const struct packet *p,
-			      struct verdict *v)
+static const uint8_t *prepare_bytes(struct intel *nic, const uint8_t *bytes,
+				    uint32_t *n_bytes, const struct packet *p,
+				    struct verdict *v)
 {
 	const uint32_t fcs = packet_fcs(bytes, *n_bytes);
 	const bool is_stripped = p->has_vlan &&
@@ -312,8 +313,8 @@ static const uint8_t *prepare(struct intel *nic, const uint8_t *bytes,
 }
 
 /* False: it must wait for buffers. */
-static bool receive(struct intel *nic, const uint8_t *bytes, uint32_t n_bytes,
-		    uint32_t *ret_queues)
+static bool receive_frame(struct intel *nic, const uint8_t *bytes,
+			  uint32_t n_bytes, uint32_t *ret_queues)
 {
 	const struct packet p = packet_parse(bytes, n_bytes);
 	struct verdict v = judge(nic, bytes, &p);
@@ -332,7 +333,7 @@ static bool receive(struct intel *nic, const uint8_t *bytes, uint32_t n_bytes,
 		return q > 0;
 	}
 	n_free = (ring->tail + ring->n - ring->head) % ring->n;
-	stored = prepare(nic, bytes, &n_stored, &p, &v);
+	stored = prepare_bytes(nic, bytes, &n_stored, &p, &v);
 	n_need = (n_stored + intel_rx_buffer_bytes(nic, ring) - 1) /
 		 intel_rx_buffer_bytes(nic, ring);
 	if (n_need > n_free)
@@ -341,7 +342,7 @@ static bool receive(struct intel *nic, const uint8_t *bytes, uint32_t n_bytes,
 	if (intel_desc_at(nic, ring, ring->head) == NULL)
 		return false; /* bus master is off */
 	intel_count_rx(nic, bytes, n_bytes);
-	fill(nic, ring, stored, n_stored, &v);
+	fill_buffers(nic, ring, stored, n_stored, &v);
 	*ret_queues |= 1u << q;
 	return true;
 }
@@ -351,8 +352,8 @@ static void complete_at_random(struct intel *nic, struct intel_ring *ring)
 	const struct verdict v = { .hash = model_random(&nic->m) };
 
 	if (ring->n > 0)
-		complete(nic, ring, model_random(&nic->m) % ring->n,
-			 model_random(&nic->m) & 0xffff, &v, true);
+		complete_descriptor(nic, ring, model_random(&nic->m) % ring->n,
+				    model_random(&nic->m) & 0xffff, &v, true);
 }
 
 void intel_rx_step(struct intel *nic)
@@ -367,7 +368,7 @@ void intel_rx_step(struct intel *nic)
 		return;
 	while ((bytes = model_rx_peek(&nic->m, &n_bytes)) != NULL) {
 		if (!is_off && intel_accepts(nic, bytes, n_bytes) &&
-		    !receive(nic, bytes, n_bytes, &queues))
+		    !receive_frame(nic, bytes, n_bytes, &queues))
 			break;
 		model_rx_pop(&nic->m);
 	}

@@ -276,7 +276,7 @@ static const struct {
 	{ close_as_master, "closed while bus master is on", ON_ALL },
 };
 
-static void begin(struct harness *harness)
+static void open_port(struct harness *harness)
 {
 	static struct model_ops ops;
 
@@ -290,7 +290,7 @@ static void begin(struct harness *harness)
 }
 
 /* The model recorded it. A driver that was misled may do more, as it ends. */
-static void end(struct harness *harness, const char *words)
+static void check_mistake(struct harness *harness, const char *words)
 {
 	const char *violations = model_violations(harness->m);
 
@@ -311,7 +311,7 @@ static void try_mistake(const struct mistake *m)
 {
 	struct harness harness;
 
-	begin(&harness);
+	open_port(&harness);
 	mistake = m;
 	if (device_try_open(&harness, "queues=2", NULL) == 0) {
 		model_step(harness.m); /* the link is up */
@@ -325,7 +325,7 @@ static void try_mistake(const struct mistake *m)
 		if (m->make != NULL)
 			m->make(&harness);
 	}
-	end(&harness, m->words);
+	check_mistake(&harness, m->words);
 }
 
 TEST(each_mistake_is_recorded)
@@ -345,10 +345,10 @@ TEST(work_without_bus_mastering_is_recorded)
 {
 	struct harness harness;
 
-	begin(&harness);
+	open_port(&harness);
 	harness.m->config_writable[4] &= (uint8_t)~4;
 	device_try_open(&harness, "", NULL);
-	end(&harness, "bus master was not turned on");
+	check_mistake(&harness, "bus master was not turned on");
 }
 
 static uint64_t stopped_clock(void *arg)
@@ -361,10 +361,10 @@ TEST(registers_within_1_ms_of_a_reset_are_recorded)
 {
 	struct harness harness;
 
-	begin(&harness);
+	open_port(&harness);
 	harness.m->now = stopped_clock;
 	device_try_open(&harness, "", NULL);
-	end(&harness, "within 1 ms");
+	check_mistake(&harness, "within 1 ms");
 }
 
 TEST(only_the_first_violations_are_kept)
@@ -372,7 +372,7 @@ TEST(only_the_first_violations_are_kept)
 	struct harness harness;
 	const char *text;
 
-	begin(&harness);
+	open_port(&harness);
 	assert_int_equal(model_open(harness.m), 0);
 	for (int i = 0; i < 1000; i++)
 		model_read(harness.m, 1, 0, 4);
@@ -382,7 +382,7 @@ TEST(only_the_first_violations_are_kept)
 	assert_int_equal(strncmp(text, "read of 4", 9), 0);
 	assert_int_equal(text[strlen(text) - 1], '\n');
 	model_close(harness.m);
-	end(&harness, "BAR 1");
+	check_mistake(&harness, "BAR 1");
 }
 
 /* What is mapped where, and the result; 0 bytes of memory: unmapped. */
@@ -411,7 +411,7 @@ TEST(mappings_are_whole_pages_that_do_not_overlap)
 	struct model *m;
 	uint8_t *memory;
 
-	begin(&harness);
+	open_port(&harness);
 	m = harness.m;
 	memory = harness.base;
 	assert_int_equal(model_open(m), 0);
@@ -432,7 +432,7 @@ TEST(mappings_are_whole_pages_that_do_not_overlap)
 	assert_false(model_is_mapped(m, 0x10ff0, 32));
 	assert_false(model_is_mapped(m, 0x10000, 0));
 	model_close(m);
-	end(&harness, "");
+	check_mistake(&harness, "");
 }
 
 /* One in N happens about every N times. */
@@ -451,7 +451,7 @@ TEST(interrupts_get_lost_and_come_for_nothing)
 			     eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
 	struct harness harness;
 
-	begin(&harness);
+	open_port(&harness);
 	assert_int_equal(model_open(harness.m), 0);
 	assert_int_equal(
 		model_set_irqs(harness.m, device->chip->n_vectors + 1, fds),
@@ -473,7 +473,7 @@ TEST(interrupts_get_lost_and_come_for_nothing)
 	}
 	device_heal(&harness);
 	model_close(harness.m);
-	end(&harness, "");
+	check_mistake(&harness, "");
 	close(fds[0]);
 	close(fds[1]);
 }

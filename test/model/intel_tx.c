@@ -44,7 +44,7 @@ static void write_done(struct intel *nic, struct intel_ring *ring, uint32_t i)
 }
 
 /* A descriptor is done; reported to the driver only on request (RS). */
-static bool advance(struct intel *nic, struct intel_ring *ring)
+static bool finish_descriptor(struct intel *nic, struct intel_ring *ring)
 {
 	const uint32_t i = ring->head;
 	const bool is_asked = command_of(&ring->given[i]) & TXD_RS;
@@ -180,7 +180,7 @@ static bool send_frame(struct intel *nic, struct intel_ring *ring,
 		return false;
 	ring->n_segments = 0;
 	for (uint32_t k = 0; k < n; k++)
-		*is_reported |= advance(nic, ring);
+		*is_reported |= finish_descriptor(nic, ring);
 	return true;
 }
 

@@ -6,7 +6,8 @@
  */
 #include "devices.h"
 
-static void make(struct harness *harness, uint64_t features, uint32_t n_pairs)
+static void make_device(struct harness *harness, uint64_t features,
+			uint32_t n_pairs)
 {
 	const struct vnet_config config = { .features = features,
 					    .n_pairs = n_pairs,
@@ -23,8 +24,8 @@ static const struct packet_kind kinds[] = {
 };
 
 /* The next frame; its entries and metadata. */
-static uint32_t receive(struct harness *harness, struct mr_frame *frames,
-			struct mr_meta *meta)
+static uint32_t receive_frame(struct harness *harness, struct mr_frame *frames,
+			      struct mr_meta *meta)
 {
 	const uint32_t n = mr_rx_burst_meta(harness->rxq, harness->cache,
 					    frames, meta, HARNESS_BURST);
@@ -43,7 +44,7 @@ DEVICE_TEST(ON_ALL, sums_that_the_device_checked_are_flagged)
 	uint8_t bytes[2048];
 	struct harness harness;
 
-	make(&harness, 0, 1);
+	make_device(&harness, 0, 1);
 	device_open(&harness, device->chip == NULL ? "csum=on" : "");
 	for (uint32_t i = 0; i < 4 * 4; i++) {
 		const struct packet_kind *kind = &kinds[i / 4];
@@ -64,7 +65,7 @@ DEVICE_TEST(ON_ALL, sums_that_the_device_checked_are_flagged)
 			assert_true(vnet_inject(harness.v, bytes, n, &offload));
 		else
 			model_wire_send(harness.wire, 1, bytes, n);
-		assert_int_equal(receive(&harness, frames, meta), 1);
+		assert_int_equal(receive_frame(&harness, frames, meta), 1);
 		assert_int_equal(frames[0].len, n);
 		assert_int_equal(frames[0].flags,
 				 i % 4 == GOOD    ? MR_FRAME_CSUM_VALID :
@@ -92,11 +93,11 @@ DEVICE_TEST(ON_SPLIT, sums_are_right_where_they_are_not_flagged)
 	struct harness harness;
 	uint32_t n;
 
-	make(&harness, 0, 1);
+	make_device(&harness, 0, 1);
 	device_open(&harness, "csum=off");
 	n = packet_of(bytes, &kinds[0], true);
 	assert_true(vnet_inject(harness.v, bytes, n, &offload));
-	assert_int_equal(receive(&harness, frames, meta), 1);
+	assert_int_equal(receive_frame(&harness, frames, meta), 1);
 	assert_int_equal(frames[0].flags, 0);
 	assert_true(packet_is_right(harness.base + frames[0].addr, n));
 	mr_frame_free_bulk(harness.cache, frames, 1);
@@ -121,10 +122,10 @@ DEVICE_TEST(ON_VIRTIO, merged_segments_arrive_as_one_frame)
 	struct harness harness;
 	uint32_t n_entries;
 
-	make(&harness, 0, 1);
+	make_device(&harness, 0, 1);
 	device_open(&harness, "tso=on");
 	assert_true(vnet_inject(harness.v, bytes, n, &offload));
-	n_entries = receive(&harness, frames, meta);
+	n_entries = receive_frame(&harness, frames, meta);
 	assert_true(n_entries > 9);
 	assert_int_equal(harness_copy(&harness, frames, got), n);
 	assert_memory_equal(got, bytes, n);
@@ -181,7 +182,8 @@ DEVICE_TEST(ON_ALL, hashes_and_queues_are_the_devices)
 	struct harness harness;
 	char options[64];
 
-	make(&harness, VNET_BIT(VNET_MRG_RXBUF) ^ vnet_all_features(), 4);
+	make_device(&harness, VNET_BIT(VNET_MRG_RXBUF) ^ vnet_all_features(),
+		    4);
 	snprintf(options, sizeof(options), "queues=%u,ring=64%s", n_queues,
 		 is_virtio ? ",mtu=1500,hash=on" : "");
 	device_open(&harness, options);
@@ -224,7 +226,7 @@ DEVICE_TEST(ON_VIRTIO, flows_are_spread_over_queues)
 	uint8_t bytes[2048];
 	struct harness harness;
 
-	make(&harness, 0, 4);
+	make_device(&harness, 0, 4);
 	device_open(&harness,
 		    "queues=4,rx-ring=64,tx-ring=64,rss=keep,mtu=1500");
 	assert_false(vnet_state(harness.v).has_rss);
@@ -293,7 +295,7 @@ DEVICE_TEST(ON_SPLIT, interrupts_are_coalesced_as_requested)
 		struct vnet_state now;
 		int err;
 
-		make(&harness, 0, 1);
+		make_device(&harness, 0, 1);
 		err = device_try_open(&harness, cases[i].options, &why);
 		assert_int_equal(err, cases[i].refusal != NULL ? -EINVAL : 0);
 		if (err < 0)
@@ -312,8 +314,8 @@ DEVICE_TEST(ON_SPLIT, device_that_bypasses_the_iommu_is_refused)
 	struct mr_reason why = { "" };
 	struct harness harness;
 
-	make(&harness, vnet_all_features() & ~VNET_BIT(VNET_ACCESS_PLATFORM),
-	     1);
+	make_device(&harness,
+		    vnet_all_features() & ~VNET_BIT(VNET_ACCESS_PLATFORM), 1);
 	assert_int_equal(device_try_open(&harness, "", &why), -ENOTSUP);
 	assert_reason_has(&why, "ACCESS_PLATFORM");
 	device_end(&harness);

@@ -40,7 +40,7 @@ static void assert_recorded(struct harness *harness, const char *words)
 	model_forgive(harness->m);
 }
 
-static void end(struct harness *harness, const char *words)
+static void check_mistake(struct harness *harness, const char *words)
 {
 	assert_recorded(harness, words);
 	mr_port_close(harness->port);
@@ -90,8 +90,8 @@ static void set_queue(struct harness *harness, uint16_t i)
 }
 
 /* A device in some state, up to RUNNING without a driver. */
-static void begin(struct harness *harness, enum state state,
-		  const struct vnet_config *config)
+static void make_device(struct harness *harness, enum state state,
+			const struct vnet_config *config)
 {
 	device_make(harness, config);
 	if (state == RUNNING) {
@@ -111,13 +111,13 @@ static void begin(struct harness *harness, enum state state,
 		put(harness, 0x1c, 2, 1);
 }
 
-static void stop(struct harness *harness, const char *words)
+static void check_stopped(struct harness *harness, const char *words)
 {
 	if (harness->port == NULL) {
 		set_command(harness, 2);
 		model_close(harness->m);
 	}
-	end(harness, words);
+	check_mistake(harness, words);
 }
 
 /* One access to a register. */
@@ -168,7 +168,7 @@ DEVICE_TEST(ON_SPLIT, wrong_accesses_are_recorded)
 		const uint32_t bar =
 			accesses[i].what == BELL ? NOTIFY_BAR : BAR;
 
-		begin(&harness, accesses[i].state, &config);
+		make_device(&harness, accesses[i].state, &config);
 		assert_string_equal(model_violations(harness.m), "");
 		if (accesses[i].what == READ)
 			model_read(harness.m, bar, accesses[i].offset,
@@ -183,7 +183,7 @@ DEVICE_TEST(ON_SPLIT, wrong_accesses_are_recorded)
 			assert_int_equal(model_read(harness.m, BAR, 0x1c, 2),
 					 0);
 		}
-		stop(&harness, accesses[i].words);
+		check_stopped(&harness, accesses[i].words);
 	}
 }
 
@@ -210,10 +210,10 @@ DEVICE_TEST(ON_SPLIT, features_are_refused_without_those_they_depend_on)
 	struct harness harness;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		begin(&harness, FRESH, cases[i].is_plain ? &plain : NULL);
+		make_device(&harness, FRESH, cases[i].is_plain ? &plain : NULL);
 		assert_false(
 			negotiate(&harness, plain_features ^ cases[i].taken));
-		stop(&harness, cases[i].words);
+		check_stopped(&harness, cases[i].words);
 	}
 }
 
@@ -222,7 +222,7 @@ DEVICE_TEST(ON_SPLIT, queues_have_their_time)
 	const struct vnet_config config = plain_config(0);
 	struct harness harness;
 
-	begin(&harness, ENABLED, &config);
+	make_device(&harness, ENABLED, &config);
 	set_queue(&harness, TX);
 	put(&harness, 0x14, 1, 15);
 	model_write(harness.m, NOTIFY_BAR, NOTIFY + 8, 2, RX);
@@ -230,7 +230,7 @@ DEVICE_TEST(ON_SPLIT, queues_have_their_time)
 	set_command(&harness, 6);
 	put(&harness, 0x16, 2, TX);
 	put(&harness, 0x1c, 2, 1);
-	stop(&harness, "after DRIVER_OK");
+	check_stopped(&harness, "after DRIVER_OK");
 }
 
 /* ---- what a driver writes into memory ---- */
@@ -316,7 +316,7 @@ DEVICE_TEST(ON_VIRTIO, mistakes_in_rings_are_recorded)
 
 		if (!(scribbles[i].on & device->bit))
 			continue;
-		begin(&harness, RUNNING, &config);
+		make_device(&harness, RUNNING, &config);
 		send_frame(&harness, bytes, sizeof(bytes));
 		at = ring_of(&harness, scribbles[i].queue,
 			     scribbles[i].is_avail) +
@@ -330,7 +330,7 @@ DEVICE_TEST(ON_VIRTIO, mistakes_in_rings_are_recorded)
 		/* Now the device looks. */
 		harness.v->config.is_held = false;
 		model_step(harness.m);
-		end(&harness, scribbles[i].words);
+		check_mistake(&harness, scribbles[i].words);
 	}
 }
 
@@ -342,14 +342,14 @@ DEVICE_TEST(ON_VIRTIO, wrong_notification_data_is_recorded)
 	struct harness harness;
 	uint64_t bell;
 
-	begin(&harness, RUNNING, &config);
+	make_device(&harness, RUNNING, &config);
 	bell = NOTIFY + 4 * vnet_notify_off(harness.v, TX);
 	send_frame(&harness, bytes, sizeof(bytes));
 	assert_string_equal(model_violations(harness.m), "");
 	model_write(harness.m, NOTIFY_BAR, bell, 4, 7 << 16 | TX);
 	assert_recorded(&harness, "NOTIFICATION_DATA");
 	model_write(harness.m, NOTIFY_BAR, bell, 2, TX);
-	end(&harness, "doorbell of 2 bytes");
+	check_mistake(&harness, "doorbell of 2 bytes");
 }
 
 /* Two bytes of a header that asks for segments of a TCP packet over IPv4. */
@@ -391,14 +391,14 @@ DEVICE_TEST(ON_SPLIT, wrong_headers_are_recorded)
 		uint8_t *header;
 
 		bytes[34 + 16] ^= i == N - 1;
-		begin(&harness, RUNNING, &config);
+		make_device(&harness, RUNNING, &config);
 		harness.m->is_lazy = true;
 		header = harness.base + send_frame(&harness, bytes, n) - 12;
 		memcpy(header, good, sizeof(good));
 		vnet_put16(header + cases[i].at, cases[i].value);
 		model_step(harness.m);
 		assert_int_equal(model_wire_n(harness.wire, 1), 0);
-		end(&harness, cases[i].words);
+		check_mistake(&harness, cases[i].words);
 	}
 }
 
@@ -450,7 +450,7 @@ DEVICE_TEST(ON_PACKED, commands_that_no_device_takes_are_recorded)
 	struct harness harness;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		begin(&harness, RUNNING, NULL);
+		make_device(&harness, RUNNING, NULL);
 		honest = harness.m->ops;
 		ops = *honest;
 		ops.write = write_register;
@@ -458,9 +458,9 @@ DEVICE_TEST(ON_PACKED, commands_that_no_device_takes_are_recorded)
 		command = &cases[i];
 		assert_int_equal(mr_port_set_promisc(harness.port, 1, NULL),
 				 -EIO);
-		end(&harness, cases[i].is_disordered ?
-				      "readable behind writable" :
-				      "control");
+		check_mistake(&harness, cases[i].is_disordered ?
+						"readable behind writable" :
+						"control");
 	}
 }
 

@@ -65,7 +65,8 @@ static int identify(struct vnet *v, struct vnet_queue *q,
 	return 1;
 }
 
-static int take(struct vnet *v, struct vnet_queue *q, struct vnet_element *e)
+static int take_packed(struct vnet *v, struct vnet_queue *q,
+		       struct vnet_element *e)
 {
 	if (!is_avail(q, q->avail_pos))
 		return 0;
@@ -180,7 +181,7 @@ static void doorbell(struct vnet *v, struct vnet_queue *q, uint16_t next)
 
 const struct vnet_layout vnet_packed = {
 	.enable = enable,
-	.take = take,
+	.take = take_packed,
 	.has_more = has_more,
 	.put_used = put_used,
 	.wants_irq = wants_irq,

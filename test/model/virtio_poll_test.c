@@ -12,7 +12,7 @@ enum { DEADLINE_MS = 20000 };
 static uint32_t n_slow; /* calls of poll_at_once() since make() */
 
 /* With all features. */
-static void make(struct harness *harness)
+static void make_device(struct harness *harness)
 {
 	n_slow = 0;
 	device_make(harness, NULL);
@@ -68,7 +68,7 @@ DEVICE_TEST(ON_SPLIT, reset_of_a_queue_is_not_waited_for)
 
 	for (int ends = 0; ends < 2; ends++) {
 		device_clock = ends ? NULL : stopped_clock;
-		make(&harness);
+		make_device(&harness);
 		device_open(&harness, "");
 		break_rx(&harness);
 		assert_int_equal(poll_at_once(&harness), 0);
@@ -100,7 +100,7 @@ DEVICE_TEST(ON_SPLIT, what_is_awaited_wakes)
 	const struct vnet_faults hangs = { .ctrl_hangs = true };
 	struct harness harness;
 
-	make(&harness);
+	make_device(&harness);
 	device_open(&harness, "");
 	assert_false(wait_and_poll(&harness));
 	break_rx(&harness);
@@ -163,7 +163,7 @@ DEVICE_TEST(ON_PACKED_IN_ORDER, acknowledgement_is_not_waited_for)
 	const struct vnet_faults faults = { .ctrl_hangs = true };
 	struct harness harness;
 
-	make(&harness);
+	make_device(&harness);
 	device_open(&harness, "");
 	vnet_set_faults(harness.v, &faults);
 	vnet_announce(harness.v);
@@ -190,7 +190,7 @@ DEVICE_TEST(ON_PACKED_IN_ORDER, link_changes_wake_and_are_seen)
 	struct mr_link link;
 	struct harness harness;
 
-	make(&harness);
+	make_device(&harness);
 	device_open(&harness, "");
 	fd.fd = mr_port_fd(harness.port);
 	assert_int_equal(mr_port_link(harness.port, &link), 0);
@@ -223,7 +223,7 @@ DEVICE_TEST(ON_VIRTIO, port_opened_without_a_link_sends_when_the_link_is_up)
 {
 	struct harness harness;
 
-	make(&harness);
+	make_device(&harness);
 	device_set_link(&harness, false);
 	device_open(&harness, "");
 	assert_false(harness_is_up(&harness));
@@ -241,7 +241,7 @@ DEVICE_TEST(ON_PACKED_IN_ORDER, link_is_followed_where_the_generation_lags)
 	const struct model_faults unheard = { .lost_irqs = 1 };
 	struct harness harness;
 
-	make(&harness);
+	make_device(&harness);
 	vnet_set_faults(harness.v, &lags);
 	device_set_link(&harness, false);
 	device_open(&harness, "");
@@ -279,7 +279,7 @@ DEVICE_TEST(ON_PACKED_IN_ORDER, link_of_a_device_without_interrupts_is_followed)
 	const struct vnet_faults lags = { .generation_lags = true };
 	struct harness harness;
 
-	make(&harness);
+	make_device(&harness);
 	drop_msix(harness.m);
 	vnet_set_faults(harness.v, &lags);
 	device_open(&harness, "");
@@ -302,7 +302,7 @@ DEVICE_TEST(ON_PACKED_IN_ORDER, announcement_is_sent_once)
 	const struct model_faults spurious = { .spurious_irqs = 1 };
 	struct harness harness;
 
-	make(&harness);
+	make_device(&harness);
 	device_open(&harness, "");
 	vnet_set_faults(harness.v, &hangs);
 	vnet_announce(harness.v);
@@ -328,7 +328,7 @@ DEVICE_TEST(ON_SPLIT, queue_that_is_mended_without_a_link_waits_for_it)
 	struct harness harness;
 
 	for (int is_late = 0; is_late < 2; is_late++) {
-		make(&harness);
+		make_device(&harness);
 		device_open(&harness, "");
 		vnet_set_faults(harness.v, &faults);
 		harness_send(&harness, 3);
@@ -359,7 +359,7 @@ DEVICE_TEST(ON_SPLIT, queue_that_breaks_wakes)
 	const struct vnet_faults jumps = { .idx_jumps = 1 };
 	struct harness harness;
 
-	make(&harness);
+	make_device(&harness);
 	device_open(&harness, "");
 	for (int is_tx = 0; is_tx < 2; is_tx++) {
 		vnet_set_faults(harness.v, &jumps);

@@ -221,8 +221,8 @@ static void spoil(struct vnet *v, struct vnet_queue *q, struct vnet_used *used)
 	}
 }
 
-static void release(struct vnet *v, struct vnet_queue *q,
-		    const struct vnet_element *e)
+static void release_element(struct vnet *v, struct vnet_queue *q,
+			    const struct vnet_element *e)
 {
 	if (is_packed(v))
 		q->is_out[e->id] = false;
@@ -310,7 +310,7 @@ void vnet_tell(struct vnet *v, struct vnet_queue *q)
 			.is_full = e->n_written == vnet_capacity(e),
 		};
 		spoil(v, q, &used[n++]);
-		release(v, q, e);
+		release_element(v, q, e);
 		q->n_told++;
 	}
 	if (n == 0)

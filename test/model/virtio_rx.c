@@ -200,7 +200,7 @@ static void fetch_all(struct vnet *v)
 }
 
 /* What came, as long as there are buffers for it. */
-static void receive(struct vnet *v)
+static void fill_buffers(struct vnet *v)
 {
 	struct vnet_packet *packet;
 	const uint8_t *bytes;
@@ -230,7 +230,7 @@ void vnet_step_rx(struct vnet *v)
 	do {
 		has_more = false;
 		fetch_all(v);
-		receive(v);
+		fill_buffers(v);
 		for (uint32_t i = 0; i < vnet_n_pairs(v); i++) {
 			struct vnet_queue *q = &v->queues[2 * i];
 

@@ -63,7 +63,8 @@ static bool walk(struct vnet *v, struct vnet_queue *q, struct vnet_element *e,
 	}
 }
 
-static int take(struct vnet *v, struct vnet_queue *q, struct vnet_element *e)
+static int take_split(struct vnet *v, struct vnet_queue *q,
+		      struct vnet_element *e)
 {
 	const uint16_t place = (uint16_t)q->avail_pos & (q->size - 1);
 	const uint16_t n =
@@ -137,7 +138,7 @@ static void doorbell(struct vnet *v, struct vnet_queue *q, uint16_t next)
 
 const struct vnet_layout vnet_split = {
 	.enable = enable,
-	.take = take,
+	.take = take_split,
 	.has_more = has_more,
 	.put_used = put_used,
 	.wants_irq = wants_irq,

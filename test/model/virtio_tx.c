@@ -29,7 +29,7 @@ static const char *header_is_wrong(const struct vnet *v, const uint8_t *header,
 	return NULL;
 }
 
-static void emit(void *arg, const uint8_t *bytes, uint32_t n_bytes)
+static void send_frame(void *arg, const uint8_t *bytes, uint32_t n_bytes)
 {
 	struct vnet *v = arg;
 
@@ -41,7 +41,7 @@ static void emit(void *arg, const uint8_t *bytes, uint32_t n_bytes)
 }
 
 /* What waits goes out; without a cable, nowhere. False: the wire is full. */
-static bool flush(struct vnet *v)
+static bool send_waiting(struct vnet *v)
 {
 	struct vnet_packet *packet;
 
@@ -81,7 +81,7 @@ static void send_one(struct vnet *v, struct vnet_queue *q)
 	}
 	if (wrong == NULL)
 		wrong = vnet_finish(v->packet + n_header, n - n_header,
-				    &offload, emit, v);
+				    &offload, send_frame, v);
 	if (wrong != NULL) {
 		model_violation(&v->model, "queue %u: %s", q->idx, wrong);
 		v->counts[q->idx].n_drops++;
@@ -111,7 +111,7 @@ void vnet_step_tx(struct vnet *v, struct vnet_queue *q)
 	if (q->n_taken > q->n_done && q->idx / 2 >= v->n_active_pairs)
 		model_violation(&v->model, "queue %u: it is not active",
 				q->idx);
-	while (flush(v) && q->n_done < q->n_taken && vnet_is_running(v))
+	while (send_waiting(v) && q->n_done < q->n_taken && vnet_is_running(v))
 		send_one(v, q);
 	vnet_tell(v, q);
 }

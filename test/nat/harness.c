@@ -324,8 +324,8 @@ static uint32_t make_frame(struct harness *harness, const uint8_t *bytes,
 }
 
 /* As the driver does it: the XDP program first. */
-static int receive(struct harness *harness, uint32_t side, const uint8_t *bytes,
-		   uint32_t n_bytes)
+static int receive_frame(struct harness *harness, uint32_t side,
+			 const uint8_t *bytes, uint32_t n_bytes)
 {
 	uint8_t after[SIMULATED_FRAME];
 	struct mr_flow_ticket ticket;
@@ -358,7 +358,7 @@ int harness_send(struct harness *harness, uint32_t side, const uint8_t *bytes,
 
 	if (harness->offload.rules != NULL && flags == 0 && n_first == 0 &&
 	    n_bytes <= SIMULATED_FRAME - HEADROOM) {
-		if (receive(harness, side, bytes, n_bytes) < 0)
+		if (receive_frame(harness, side, bytes, n_bytes) < 0)
 			return -1;
 		collect(harness);
 		offload_serve(&harness->offload, harness->path);

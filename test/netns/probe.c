@@ -479,7 +479,7 @@ static json_t *obey(struct probe *probe, char *line)
 }
 
 /* Everything closed, what is left in flight is the last answer. */
-static json_t *end(struct probe *probe)
+static json_t *end_probe(struct probe *probe)
 {
 	struct mr_pool_stats s = { .size = sizeof(s) };
 	json_int_t n_in_flight = 0;
@@ -504,7 +504,7 @@ static json_t *end(struct probe *probe)
 			 n_in_flight);
 }
 
-static void print(json_t *answer)
+static void print_answer(json_t *answer)
 {
 	json_dumpf(answer, stdout, JSON_COMPACT);
 	putchar('\n');
@@ -525,8 +525,8 @@ int main(void)
 	/* Unbuffered, so that poll() on it tells the truth: see forward. */
 	setvbuf(stdin, NULL, _IONBF, 0);
 	while (fgets(line, sizeof(line), stdin) != NULL)
-		print(obey(probe, line));
-	print(end(probe));
+		print_answer(obey(probe, line));
+	print_answer(end_probe(probe));
 	free(probe);
 	return 0;
 }

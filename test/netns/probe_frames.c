@@ -334,7 +334,7 @@ json_t *probe_forward(struct probe *probe)
 }
 
 /* As wire.py's frame(): its bytes depend on its number. */
-static void fill(uint8_t *bytes, uint32_t n_bytes, uint32_t number)
+static void fill_bytes(uint8_t *bytes, uint32_t n_bytes, uint32_t number)
 {
 	static const uint8_t head[] = {
 		0xff, 0xff, 0xff, 0xff, 0xff, 0xff,           0x02,
@@ -367,8 +367,8 @@ static bool make_frame(struct probe *probe, uint64_t pool, uint32_t n_bytes,
 		    0)
 		return false;
 	*ret_frame = (struct mr_frame){ .addr = addr + offset, .len = n_bytes };
-	fill(mr_frame_data(mr_region_base(probe->region), ret_frame), n_bytes,
-	     probe->n_numbered++);
+	fill_bytes(mr_frame_data(mr_region_base(probe->region), ret_frame),
+		   n_bytes, probe->n_numbered++);
 	return true;
 }
 

@@ -117,7 +117,7 @@ static struct slot *find_station(const struct soft_rules *rules,
 	return at == 0 ? NULL : &rules->slots[at - 1];
 }
 
-static bool enter(struct soft_rules *rules, uint32_t id)
+static bool enter_rule(struct soft_rules *rules, uint32_t id)
 {
 	const uint32_t slot = mr_rule_slot(id);
 	const struct mr_rule *rule = &rules->base.rules[slot];
@@ -140,13 +140,13 @@ static uint32_t soft_add(struct mr_rules *base, const uint32_t *ids, uint32_t n)
 	uint32_t n_added = 0;
 
 	pthread_mutex_lock(&rules->lock);
-	while (n_added < n && enter(rules, ids[n_added]))
+	while (n_added < n && enter_rule(rules, ids[n_added]))
 		n_added++;
 	pthread_mutex_unlock(&rules->lock);
 	return n_added;
 }
 
-static void leave(struct soft_rules *rules, uint32_t id)
+static void leave_rule(struct soft_rules *rules, uint32_t id)
 {
 	const uint32_t slot = mr_rule_slot(id);
 	const struct mr_rule *rule = &rules->base.rules[slot];
@@ -166,7 +166,7 @@ static void soft_remove(struct mr_rules *base, const uint32_t *ids, uint32_t n)
 
 	pthread_mutex_lock(&rules->lock);
 	for (uint32_t i = 0; i < n; i++)
-		leave(rules, ids[i]);
+		leave_rule(rules, ids[i]);
 	pthread_mutex_unlock(&rules->lock);
 }
 
@@ -216,8 +216,8 @@ static int match_station(const struct soft_rules *rules, uint32_t port,
 	return to->to == port ? TO_NOBODY : (int)to->to;
 }
 
-static int match(const struct soft_rules *rules, uint32_t port,
-		 const struct mr_frame *frame)
+static int match_frame(const struct soft_rules *rules, uint32_t port,
+		       const struct mr_frame *frame)
 {
 	const uint32_t any = port_at(rules, port)->any;
 
@@ -237,9 +237,9 @@ static int match(const struct soft_rules *rules, uint32_t port,
 }
 
 /* False: the target cannot send it now. */
-static bool send(struct soft_rules *rules, struct mr_rxq *rxq,
-		 struct mr_cache *cache, const struct mr_frame *frames,
-		 uint32_t n, uint32_t to)
+static bool send_frame(struct soft_rules *rules, struct mr_rxq *rxq,
+		       struct mr_cache *cache, const struct mr_frame *frames,
+		       uint32_t n, uint32_t to)
 {
 	struct soft_port *target = port_at(rules, to);
 	const struct mr_port *port = rules->base.ports[to];
@@ -272,11 +272,11 @@ static bool send(struct soft_rules *rules, struct mr_rxq *rxq,
 }
 
 /* Apply the rules to a frame. False: it goes to the application. */
-static bool handle(struct soft_rules *rules, struct mr_rxq *rxq,
-		   struct mr_cache *cache, const struct mr_frame *frames,
-		   uint32_t n)
+static bool apply_rules(struct soft_rules *rules, struct mr_rxq *rxq,
+			struct mr_cache *cache, const struct mr_frame *frames,
+			uint32_t n)
 {
-	const int to = match(rules, rxq->queue.port->rules_idx, frames);
+	const int to = match_frame(rules, rxq->queue.port->rules_idx, frames);
 	uint64_t *counter = &rxq->stats.offloaded;
 
 	if (to == TO_USER)
@@ -284,7 +284,7 @@ static bool handle(struct soft_rules *rules, struct mr_rxq *rxq,
 	if (to == TO_NOBODY) {
 		mr_frame_free_bulk(cache, frames, n);
 		counter = &rxq->stats.drops[MR_RX_DROP_RULE];
-	} else if (!send(rules, rxq, cache, frames, n, (uint32_t)to)) {
+	} else if (!send_frame(rules, rxq, cache, frames, n, (uint32_t)to)) {
 		return false;
 	}
 	mr_counter_add(counter, 1);
@@ -307,7 +307,7 @@ static uint32_t soft_rx_burst(struct mr_rxq *rxq, struct mr_cache *cache,
 	for (uint32_t i = 0; i < n; i += n_entries) {
 		n_entries = mr_frame_n_entries(frames + i);
 		if (!rules->is_stopped &&
-		    handle(rules, rxq, cache, frames + i, n_entries))
+		    apply_rules(rules, rxq, cache, frames + i, n_entries))
 			continue;
 		memmove(frames + n_kept, frames + i,
 			n_entries * sizeof(frames[0]));

@@ -163,7 +163,7 @@ void dpdk_thread_end(void)
 	rte_thread_unregister();
 }
 
-static int fail(struct mr_reason *why, const char *what)
+static int fail_dpdk(struct mr_reason *why, const char *what)
 {
 	snprintf(why->text, sizeof(why->text), "%s: %s", what,
 		 rte_strerror(rte_errno));
@@ -191,7 +191,7 @@ static struct rte_mempool *make_mempool(const struct wish *wish,
 				      wish->is_owned ? 0 : kind->cache, 0,
 				      SOCKET_ID_ANY, 0);
 	if (mp == NULL) {
-		fail(why, "rte_mempool_create_empty");
+		fail_dpdk(why, "rte_mempool_create_empty");
 		return NULL;
 	}
 	result = rte_mempool_set_ops_byname(mp, kind->ops, NULL);
@@ -200,7 +200,7 @@ static struct rte_mempool *make_mempool(const struct wish *wish,
 	if (result >= 0)
 		return mp;
 	rte_errno = -result;
-	fail(why, kind->ops);
+	fail_dpdk(why, kind->ops);
 	rte_mempool_free(mp);
 	return NULL;
 }
@@ -216,7 +216,7 @@ static struct rte_mempool *make_mbufs(const struct wish *wish,
 		name, wish->n_objects, wish->kind->cache, 0,
 		(uint16_t)wish->n_bytes, SOCKET_ID_ANY, wish->kind->ops);
 	if (mp == NULL)
-		fail(why, wish->kind->ops);
+		fail_dpdk(why, wish->kind->ops);
 	return mp;
 }
 

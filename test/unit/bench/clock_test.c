@@ -4,7 +4,7 @@
 #include "net/clock.h"
 #include "support/test.h"
 
-static void nap(long ns)
+static void sleep_ns(long ns)
 {
 	const struct timespec t = { .tv_nsec = ns };
 
@@ -25,7 +25,7 @@ TEST(clock_agrees_with_the_monotonic_clock)
 
 		assert_true(now + slack >= before);
 		assert_true(now <= after + slack);
-		nap(4000000);
+		sleep_ns(4000000);
 	}
 	assert_true(clock.error_ns > 0);
 	assert_true(clock_is_stable(&clock, 20000000, clock_drift_ns(&clock)));
@@ -56,7 +56,7 @@ TEST(a_run_begins_at_zero)
 	uint64_t first;
 
 	clock_open(&clock, false);
-	nap(30000000);
+	sleep_ns(30000000);
 	assert_true(clock_now(&clock) >= 30000000);
 	clock_start(&clock);
 	first = clock_now(&clock);

@@ -7,7 +7,7 @@
 
 static struct hist hist, other;
 
-static int clear(void **state)
+static int clear_hist(void **state)
 {
 	(void)state;
 	hist = other = (struct hist){ 0 };
@@ -15,7 +15,7 @@ static int clear(void **state)
 }
 
 /* Three digits: a bucket is narrower than a thousandth of its values. */
-TEST_WITH(clear, NULL, buckets_are_narrow_and_without_gaps)
+TEST_WITH(clear_hist, NULL, buckets_are_narrow_and_without_gaps)
 {
 	for (uint32_t b = 0; b < HIST_BUCKETS; b++) {
 		const uint64_t low = hist_low(b), next = hist_low(b + 1);
@@ -28,7 +28,7 @@ TEST_WITH(clear, NULL, buckets_are_narrow_and_without_gaps)
 	assert_int_equal(hist_low(HIST_BUCKETS), 1ull << HIST_VALUE_BITS);
 }
 
-TEST_WITH(clear, NULL, percentiles_are_those_of_the_values)
+TEST_WITH(clear_hist, NULL, percentiles_are_those_of_the_values)
 {
 	for (uint64_t v = 1; v <= 1000; v++)
 		hist_add(&hist, v);
@@ -43,13 +43,13 @@ TEST_WITH(clear, NULL, percentiles_are_those_of_the_values)
 	assert_int_equal(hist.max, 1000);
 }
 
-TEST_WITH(clear, NULL, empty_histogram_is_all_zero)
+TEST_WITH(clear_hist, NULL, empty_histogram_is_all_zero)
 {
 	assert_int_equal(hist_at(&hist, 50), 0);
 	assert_float_equal(hist_mean(&hist), 0, 0);
 }
 
-TEST_WITH(clear, NULL, values_above_the_range_are_counted)
+TEST_WITH(clear_hist, NULL, values_above_the_range_are_counted)
 {
 	hist_add(&hist, 5);
 	hist_add(&hist, 1ull << 50);
@@ -59,7 +59,7 @@ TEST_WITH(clear, NULL, values_above_the_range_are_counted)
 	assert_int_equal(hist_at(&hist, 100), 1ull << 50);
 }
 
-TEST_WITH(clear, NULL, merged_histograms_equal_one_of_all_values)
+TEST_WITH(clear_hist, NULL, merged_histograms_equal_one_of_all_values)
 {
 	static struct hist both;
 
@@ -82,7 +82,7 @@ TEST_WITH(clear, NULL, merged_histograms_equal_one_of_all_values)
 	assert_int_equal(hist.min, both.min);
 }
 
-TEST_WITH(clear, NULL, difference_has_the_values_since_the_copy)
+TEST_WITH(clear_hist, NULL, difference_has_the_values_since_the_copy)
 {
 	static struct hist before, between;
 

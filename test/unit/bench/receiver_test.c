@@ -90,8 +90,8 @@ static int close_all(void **state)
 
 /* An entry of so many bytes: the last ones of a stamped frame, less n_behind
  * that are in later entries. */
-static void put(uint32_t len, uint32_t n_behind, uint32_t flags, uint32_t magic,
-		uint64_t seq)
+static void put_frame(uint32_t len, uint32_t n_behind, uint32_t flags,
+		      uint32_t magic, uint64_t seq)
 {
 	struct mr_frame *frame = &queued[n_queued++];
 	uint8_t bytes[64] = { 0 };
@@ -105,11 +105,11 @@ static void put(uint32_t len, uint32_t n_behind, uint32_t flags, uint32_t magic,
 
 TEST_WITH(open_all, close_all, whole_frames_are_counted_by_their_stamp)
 {
-	put(60, 0, 0, MAGIC, 0);
-	put(60, 0, 0, MAGIC, 2);
-	put(60, 0, 0, MAGIC, 2);
-	put(60, 0, 0, MAGIC + 1, 3);
-	put(17, 0, 0, MAGIC, 4); /* too short for a stamp */
+	put_frame(60, 0, 0, MAGIC, 0);
+	put_frame(60, 0, 0, MAGIC, 2);
+	put_frame(60, 0, 0, MAGIC, 2);
+	put_frame(60, 0, 0, MAGIC + 1, 3);
+	put_frame(17, 0, 0, MAGIC, 4); /* too short for a stamp */
 	assert_int_equal(receiver_step(&receiver), 5);
 	assert_int_equal(receiver.n_received, 5);
 	assert_int_equal(receiver.n_foreign, 2);
@@ -128,15 +128,15 @@ TEST_WITH(open_all, close_all, whole_frames_are_counted_by_their_stamp)
 TEST_WITH(open_all, close_all, a_stamp_may_lie_in_several_entries)
 {
 	for (uint32_t n_last = 1; n_last <= 20; n_last++) {
-		put(30, n_last, MR_FRAME_MORE, MAGIC, n_last);
-		put(n_last, 0, 0, MAGIC, n_last);
+		put_frame(30, n_last, MR_FRAME_MORE, MAGIC, n_last);
+		put_frame(n_last, 0, 0, MAGIC, n_last);
 		assert_int_equal(receiver_step(&receiver), 2);
 		assert_int_equal(track.unique, n_last);
 		assert_int_equal(track.next, n_last + 1);
 	}
-	put(8, 9, MR_FRAME_MORE, MAGIC, 21);
-	put(7, 2, MR_FRAME_MORE, MAGIC, 21);
-	put(2, 0, 0, MAGIC, 21); /* 17 in all */
+	put_frame(8, 9, MR_FRAME_MORE, MAGIC, 21);
+	put_frame(7, 2, MR_FRAME_MORE, MAGIC, 21);
+	put_frame(2, 0, 0, MAGIC, 21); /* 17 in all */
 	assert_int_equal(receiver_step(&receiver), 3);
 	assert_int_equal(receiver.n_foreign, 1);
 	assert_int_equal(receiver.n_received, 21);
@@ -145,7 +145,7 @@ TEST_WITH(open_all, close_all, a_stamp_may_lie_in_several_entries)
 TEST_WITH(open_all, close_all, an_unknown_lane_is_counted_as_foreign)
 {
 	tracker.n_lanes = 0;
-	put(60, 0, 0, MAGIC, 0);
+	put_frame(60, 0, 0, MAGIC, 0);
 	assert_int_equal(receiver_step(&receiver), 1);
 	assert_int_equal(receiver.n_foreign, 1);
 	assert_int_equal(latency.n, 0);
@@ -160,8 +160,8 @@ TEST_WITH(open_all, close_all, a_time_of_the_device_is_preferred)
 	while (clock_now(&run_clock) < 5000000)
 		;
 	receiver.has_times = true;
-	put(60, 0, 0, MAGIC, 0);
-	put(60, 0, 0, MAGIC, 1);
+	put_frame(60, 0, 0, MAGIC, 0);
+	put_frame(60, 0, 0, MAGIC, 1);
 	clock_gettime(CLOCK_REALTIME, &t);
 	metas[0] = (struct mr_meta){
 		.valid = MR_META_RX_TIME,
@@ -176,7 +176,7 @@ TEST_WITH(open_all, close_all, a_time_of_the_device_is_preferred)
 	assert_true(latency.max - latency.min >= 290000);
 	/* A clock that nobody knows is not believed. */
 	receiver.device_clock.is_known = false;
-	put(60, 0, 0, MAGIC, 2);
+	put_frame(60, 0, 0, MAGIC, 2);
 	metas[0].rx_clock = 4711;
 	metas[0].rx_ns = 1;
 	assert_int_equal(receiver_step(&receiver), 1);

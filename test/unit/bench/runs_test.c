@@ -57,7 +57,7 @@ struct looker {
 	uint32_t lanes[N_NUMBERS];
 };
 
-static void *look(void *opaque)
+static void *read_runs(void *opaque)
 {
 	struct looker *looker = opaque;
 	uint32_t run_at = 0;
@@ -75,9 +75,9 @@ TEST(threads_agree)
 
 	for (uint32_t t = 0; t < 2; t++) {
 		lookers[t].runs = runs;
-		assert_int_equal(
-			pthread_create(&threads[t], NULL, look, &lookers[t]),
-			0);
+		assert_int_equal(pthread_create(&threads[t], NULL, read_runs,
+						&lookers[t]),
+				 0);
 	}
 	for (uint32_t t = 0; t < 2; t++)
 		pthread_join(threads[t], NULL);

@@ -8,7 +8,7 @@
 
 static struct timing timing;
 
-static int begin(void **state)
+static int begin_timing(void **state)
 {
 	(void)state;
 	timing = (struct timing){ .due_ns = 0 };
@@ -20,22 +20,22 @@ static uint64_t due(uint64_t time_ns)
 	return timing_due(&timing, time_ns) / MS;
 }
 
-static void check(const int64_t (*rows)[2], uint32_t n)
+static void check_rows(const int64_t (*rows)[2], uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
 		assert_int_equal(due(DAY + (uint64_t)(rows[i][0] * (int64_t)MS)),
 				 rows[i][1]);
 }
 
-TEST_WITH(begin, NULL, gaps_between_frames_equal_the_captures)
+TEST_WITH(begin_timing, NULL, gaps_between_frames_equal_the_captures)
 {
 	static const int64_t rows[][2] = { { 0, 0 }, { 7, 7 }, { 7, 7 },
 					   { 100, 100 } };
 
-	check(rows, 4);
+	check_rows(rows, 4);
 }
 
-TEST_WITH(begin, NULL, a_frame_out_of_order_follows_at_once)
+TEST_WITH(begin_timing, NULL, a_frame_out_of_order_follows_at_once)
 {
 	/* Some have the time of the first, some are older than all. */
 	static const int64_t rows[][2] = { { 0, 0 },	  { 1000, 1000 },
@@ -44,21 +44,21 @@ TEST_WITH(begin, NULL, a_frame_out_of_order_follows_at_once)
 					   { 1195, 1200 }, { 1197, 1200 },
 					   { 1201, 1201 } };
 
-	check(rows, 9);
+	check_rows(rows, 9);
 	assert_int_equal(timing.n_steps, 0);
 }
 
-TEST_WITH(begin, NULL, gaps_continue_after_a_step_back)
+TEST_WITH(begin_timing, NULL, gaps_continue_after_a_step_back)
 {
 	static const int64_t rows[][2] = { { 0, 0 },	     { 100, 100 },
 					   { -3600000, 100 }, { -3599900, 200 },
 					   { -3599800, 300 }, { -3599000, 1100 } };
 
-	check(rows, 6);
+	check_rows(rows, 6);
 	assert_int_equal(timing.n_steps, 1);
 }
 
-TEST_WITH(begin, NULL, a_record_without_a_time_follows_at_once)
+TEST_WITH(begin_timing, NULL, a_record_without_a_time_follows_at_once)
 {
 	assert_int_equal(due(0), 0);
 	assert_int_equal(due(DAY), 0);
@@ -68,7 +68,7 @@ TEST_WITH(begin, NULL, a_record_without_a_time_follows_at_once)
 	assert_int_equal(timing.n_untimed, 2);
 }
 
-TEST_WITH(begin, NULL, times_may_begin_at_0)
+TEST_WITH(begin_timing, NULL, times_may_begin_at_0)
 {
 	for (uint32_t pass = 0; pass < 2; pass++) {
 		assert_int_equal(due(0), pass * 17);
@@ -79,7 +79,7 @@ TEST_WITH(begin, NULL, times_may_begin_at_0)
 	assert_int_equal(timing.n_untimed, 0);
 }
 
-TEST_WITH(begin, NULL, long_gaps_are_shortened)
+TEST_WITH(begin_timing, NULL, long_gaps_are_shortened)
 {
 	timing.max_gap_ns = 50 * MS;
 	due(DAY);
@@ -90,7 +90,7 @@ TEST_WITH(begin, NULL, long_gaps_are_shortened)
 	assert_int_equal(timing.n_shortened, 1);
 }
 
-TEST_WITH(begin, NULL, passes_are_the_last_gap_apart)
+TEST_WITH(begin_timing, NULL, passes_are_the_last_gap_apart)
 {
 	for (uint64_t pass = 0; pass < 3; pass++) {
 		assert_int_equal(due(DAY), pass * 40);
@@ -99,7 +99,7 @@ TEST_WITH(begin, NULL, passes_are_the_last_gap_apart)
 	}
 }
 
-TEST_WITH(begin, NULL, a_pass_without_a_gap_takes_a_millisecond)
+TEST_WITH(begin_timing, NULL, a_pass_without_a_gap_takes_a_millisecond)
 {
 	for (uint64_t pass = 0; pass < 3; pass++) {
 		assert_int_equal(due(DAY), pass);

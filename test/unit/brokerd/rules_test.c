@@ -25,14 +25,14 @@ static int teardown(void **state)
 	return 0;
 }
 
-static int parse(const char *text)
+static int parse_rules(const char *text)
 {
 	rules_free(&f.rules);
 	return rules_parse(f.ctx, "r.yaml", text, strlen(text), &f.rules,
 			   &f.why);
 }
 
-static const struct rule *find(uid_t uid, gid_t gid, const char *interface)
+static const struct rule *find_rule(uid_t uid, gid_t gid, const char *interface)
 {
 	const struct peer peer = { .uid = uid,
 				   .n_groups = 2,
@@ -49,15 +49,16 @@ TEST_WITH(setup, teardown, first_rule_for_user_and_interface_decides)
 			   " memory: 2G, transmit: yes}\n"
 			   "- {group: 50, interface: eth0, memory: 3K}\n";
 
-	assert_int_equal(parse(text), 0);
-	assert_ptr_equal(find(1000, 1, "eth0"), &f.rules.rules[0]);
-	assert_ptr_equal(find(1000, 1, "eth1"), &f.rules.rules[1]);
-	assert_ptr_equal(find(1001, 50, "veth5"), &f.rules.rules[1]);
-	assert_ptr_equal(find(1002, 50, "eth0"), &f.rules.rules[2]);
-	assert_ptr_equal(find(1002, 50, "eth1"), NULL);
-	assert_ptr_equal(find(1001, 1, "veth55"), NULL);
+	assert_int_equal(parse_rules(text), 0);
+	assert_ptr_equal(find_rule(1000, 1, "eth0"), &f.rules.rules[0]);
+	assert_ptr_equal(find_rule(1000, 1, "eth1"), &f.rules.rules[1]);
+	assert_ptr_equal(find_rule(1001, 50, "veth5"), &f.rules.rules[1]);
+	assert_ptr_equal(find_rule(1002, 50, "eth0"), &f.rules.rules[2]);
+	assert_ptr_equal(find_rule(1002, 50, "eth1"), NULL);
+	assert_ptr_equal(find_rule(1001, 1, "veth55"), NULL);
 	assert_reason_has(&f.why, "user 1001");
-	assert_ptr_equal(find(0, 0, "eth0"), NULL); /* root is a user, too */
+	assert_ptr_equal(find_rule(0, 0, "eth0"),
+			 NULL); /* root is a user, too */
 }
 
 TEST_WITH(setup, teardown, only_written_rights_are_granted)
@@ -65,7 +66,8 @@ TEST_WITH(setup, teardown, only_written_rights_are_granted)
 	struct xdp_grant grant;
 
 	assert_int_equal(
-		parse("rules:\n- {user: 1, interface: a, memory: 5K}\n"), 0);
+		parse_rules("rules:\n- {user: 1, interface: a, memory: 5K}\n"),
+		0);
 	grant = rule_grant(&f.rules.rules[0], 4096);
 	assert_false(grant.may_transmit || grant.may_set || grant.may_force ||
 		     grant.may_rss || grant.may_steer);
@@ -74,11 +76,12 @@ TEST_WITH(setup, teardown, only_written_rights_are_granted)
 	assert_int_equal(grant.n_bytes_left, 1024);
 	assert_null(grant.filter);
 	assert_int_equal(rule_grant(&f.rules.rules[0], 6000).n_bytes_left, 0);
-	assert_int_equal(parse("rules:\n- user: root\n  interface: a\n"
-			       "  memory: 3\n  queues: 2-5\n  filter: udp\n"
-			       "  transmit: yes\n  settings: on\n"
-			       "  force: true\n  rss: yes\n  steering: yes\n"),
-			 0);
+	assert_int_equal(
+		parse_rules("rules:\n- user: root\n  interface: a\n"
+			    "  memory: 3\n  queues: 2-5\n  filter: udp\n"
+			    "  transmit: yes\n  settings: on\n"
+			    "  force: true\n  rss: yes\n  steering: yes\n"),
+		0);
 	grant = rule_grant(&f.rules.rules[0], 0);
 	assert_true(grant.may_transmit && grant.may_set && grant.may_force &&
 		    grant.may_rss && grant.may_steer);
@@ -132,7 +135,7 @@ TEST_WITH(setup, teardown, an_invalid_rule_is_reported_with_its_line)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		assert_int_equal(parse(cases[i].text), -EINVAL);
+		assert_int_equal(parse_rules(cases[i].text), -EINVAL);
 		assert_reason_has(&f.why, cases[i].why);
 		assert_null(strchr(f.why.text, '\n'));
 	}

@@ -15,7 +15,7 @@ int __wrap_mprotect(void *at, size_t n, int prot)
 	return has_no_memory ? -1 : __real_mprotect(at, n, prot);
 }
 
-static void take(struct mri_slab *slab, uint32_t n)
+static void take_slots(struct mri_slab *slab, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t item = mri_slab_take(slab);
@@ -25,7 +25,7 @@ static void take(struct mri_slab *slab, uint32_t n)
 	}
 }
 
-static void put(struct mri_slab *slab, uint32_t first, uint32_t n)
+static void put_slots(struct mri_slab *slab, uint32_t first, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
 		mri_slab_put(slab, first + i);
@@ -83,24 +83,24 @@ TEST_CTX(an_empty_chunk_is_returned)
 	struct mri_slab slab;
 
 	assert_int_equal(mri_slab_init(&slab, ctx, 3 * CHUNK, ITEM, 0), 0);
-	take(&slab, 3 * CHUNK);
+	take_slots(&slab, 3 * CHUNK);
 	assert_int_equal(in_memory(&slab), 6 * MIB);
 	assert_int_equal(mri_slab_bytes(&slab), 6 * MIB);
 	/* The only one that has a place stays. */
-	put(&slab, CHUNK, CHUNK);
+	put_slots(&slab, CHUNK, CHUNK);
 	assert_int_equal(in_memory(&slab), 6 * MIB);
-	put(&slab, 2 * CHUNK, CHUNK - 1);
+	put_slots(&slab, 2 * CHUNK, CHUNK - 1);
 	assert_int_equal(in_memory(&slab), 6 * MIB);
 	mri_slab_put(&slab, 3 * CHUNK - 1);
 	assert_int_equal(in_memory(&slab), 4 * MIB);
 	assert_int_equal(mri_slab_bytes(&slab), 4 * MIB);
 	/* And is used again when it is needed. */
-	take(&slab, 2 * CHUNK);
+	take_slots(&slab, 2 * CHUNK);
 	assert_int_equal(mri_slab_take(&slab), MR_FLOW_NONE);
 	assert_int_equal(in_memory(&slab), 6 * MIB);
 	/* With the last item all go, and the first numbers come first. */
-	put(&slab, CHUNK, 2 * CHUNK);
-	put(&slab, 0, CHUNK);
+	put_slots(&slab, CHUNK, 2 * CHUNK);
+	put_slots(&slab, 0, CHUNK);
 	assert_int_equal(slab.n, 0);
 	assert_int_equal(in_memory(&slab), 0);
 	assert_int_equal(mri_slab_bytes(&slab), 0);
@@ -113,12 +113,12 @@ TEST_CTX(up_to_64_kib_stay_allocated)
 	struct mri_slab slab;
 
 	assert_int_equal(mri_slab_init(&slab, ctx, CHUNK, ITEM, 0), 0);
-	take(&slab, 16);
-	put(&slab, 0, 16);
+	take_slots(&slab, 16);
+	put_slots(&slab, 0, 16);
 	assert_int_equal(in_memory(&slab), 64 << 10);
 	assert_int_equal(mri_slab_bytes(&slab), 64 << 10);
-	take(&slab, 17);
-	put(&slab, 0, 17);
+	take_slots(&slab, 17);
+	put_slots(&slab, 0, 17);
 	assert_int_equal(in_memory(&slab), 0);
 	assert_int_equal(mri_slab_bytes(&slab), 0);
 	mri_slab_fini(&slab, ctx);
@@ -134,10 +134,10 @@ TEST_CTX(the_first_memory_is_kept)
 	assert_int_equal(in_memory(&slab), 1 * MIB);
 	assert_int_equal(mri_slab_bytes(&slab), 1 * MIB);
 	for (int i = 0; i < 2; i++) {
-		take(&slab, 2 * CHUNK);
+		take_slots(&slab, 2 * CHUNK);
 		assert_int_equal(in_memory(&slab), 4 * MIB);
 		assert_int_equal(mri_slab_bytes(&slab), 4 * MIB);
-		put(&slab, 0, 2 * CHUNK);
+		put_slots(&slab, 0, 2 * CHUNK);
 		assert_int_equal(in_memory(&slab), 1 * MIB);
 		assert_int_equal(mri_slab_bytes(&slab), 1 * MIB);
 	}
@@ -156,17 +156,17 @@ TEST_CTX(no_memory_is_an_error_and_changes_nothing)
 	assert_false(mri_slab_has_room(&slab));
 	assert_int_equal(mri_slab_take(&slab), MR_FLOW_NONE);
 	has_no_memory = false;
-	take(&slab, CHUNK);
+	take_slots(&slab, CHUNK);
 	has_no_memory = true;
 	assert_int_equal(mri_slab_take(&slab), MR_FLOW_NONE);
 	assert_int_equal(slab.n, CHUNK);
 	/* As many as were put can be had, all or a few. */
-	put(&slab, 5, 3);
-	take(&slab, 3);
-	put(&slab, 0, CHUNK);
-	take(&slab, CHUNK);
+	put_slots(&slab, 5, 3);
+	take_slots(&slab, 3);
+	put_slots(&slab, 0, CHUNK);
+	take_slots(&slab, CHUNK);
 	assert_int_equal(mri_slab_take(&slab), MR_FLOW_NONE);
 	has_no_memory = false;
-	take(&slab, CHUNK);
+	take_slots(&slab, CHUNK);
 	mri_slab_fini(&slab, ctx);
 }

@@ -6,7 +6,7 @@
 #include "model/held_nic.h"
 #include "support/rx_script.h"
 
-static uint32_t receive(struct mr_frame *frames, uint32_t n)
+static uint32_t receive_frames(struct mr_frame *frames, uint32_t n)
 {
 	return mr_rx_burst(held.harness.rxq, held.harness.cache, frames, n);
 }
@@ -16,7 +16,7 @@ static void receive_one(void)
 	held_receive(0, INTEL_RX_EOP, 60, 0);
 }
 
-static void give(bool is_end)
+static void give_buffer(bool is_end)
 {
 	held_receive(0, is_end ? INTEL_RX_EOP : 0,
 		     is_end ? RX_SCRIPT_END_BYTES : 3072, 0);
@@ -81,7 +81,7 @@ TEST(frames_of_a_device_are_received_or_a_named_drop)
 				      &(struct rx_double){
 					      .rxq = held.harness.rxq,
 					      .cache = held.harness.cache,
-					      .give = give,
+					      .give = give_buffer,
 					      .give_bad = give_bad });
 			held_close();
 		}
@@ -167,7 +167,7 @@ HELD_TEST(the_device_is_notified_once_for_several_buffers)
 	n_writes = held.n_writes;
 	for (uint32_t i = 0; i < 16; i++) {
 		receive_one();
-		assert_int_equal(receive(&frames[i], 1), 1);
+		assert_int_equal(receive_frames(&frames[i], 1), 1);
 		assert_int_equal(frames[i].addr % 4096, 128);
 		assert_int_equal(held.n_writes - n_writes, i == 15);
 	}
@@ -203,7 +203,7 @@ HELD_TEST(arming_an_empty_queue_waits_for_the_next_frame)
 	n_writes = held.n_writes;
 	assert_int_equal(mr_queue_arm(queue), 1);
 	assert_int_equal(held.n_writes, n_writes); /* nothing switched on */
-	assert_int_equal(receive(&frame, 1), 1);
+	assert_int_equal(receive_frames(&frame, 1), 1);
 	mr_frame_free_bulk(held.harness.cache, &frame, 1);
 
 	/* It comes while causes are cleared, or the vector switched on. */
@@ -213,7 +213,7 @@ HELD_TEST(arming_an_empty_queue_waits_for_the_next_frame)
 		assert_int_equal(mr_queue_arm(queue), 1);
 		assert_int_equal(held.offsets[held.n_writes - 1],
 				 held.hook_offset);
-		assert_int_equal(receive(&frame, 1), 1);
+		assert_int_equal(receive_frames(&frame, 1), 1);
 		mr_frame_free_bulk(held.harness.cache, &frame, 1);
 	}
 	held.hook_offset = 0;

@@ -180,7 +180,7 @@ static struct mr_frame send_frame(uint32_t host, uint64_t to, uint64_t from,
 }
 
 /* Let the hosts receive until there are n entries, and none too many. */
-static void receive(uint32_t n)
+static void await_entries(uint32_t n)
 {
 	const struct timespec pause = { .tv_nsec = 200000 };
 	uint32_t n_all = 0;
@@ -224,12 +224,12 @@ TEST_WITH(NULL, forget, patch_passes_frames_as_they_are)
 
 	open_harness("patch", 2, "1");
 	sent = send_frame(0, b, a, 3);
-	receive(3);
+	await_entries(3);
 	assert_int_equal(harness.hosts[1].n, 3);
 	assert_memory_equal(&harness.hosts[1].frames[0], &sent, sizeof(sent));
 	assert_int_equal(harness.hosts[1].frames[2].len, 62);
 	sent = send_frame(1, 0, 0, 1); /* whatever the addresses are */
-	receive(1);
+	await_entries(1);
 	assert_int_equal(harness.hosts[0].n, 1);
 	assert_int_equal(harness.hosts[0].frames[0].addr, sent.addr);
 	close_harness();
@@ -244,7 +244,7 @@ TEST_WITH(NULL, forget, macswap_swaps_and_drops_runts)
 
 	open_harness("macswap", 2, "1");
 	sent = send_frame(0, b, a, 2);
-	receive(2);
+	await_entries(2);
 	assert_int_equal(harness.hosts[1].frames[0].addr, sent.addr);
 	bytes = harness.base + sent.addr;
 	assert_true(fdb_mac(bytes) == a && fdb_mac(bytes + 6) == b);
@@ -256,7 +256,7 @@ TEST_WITH(NULL, forget, macswap_swaps_and_drops_runts)
 				     harness.cache, &sent, 1),
 			 1);
 	harness.n_sent++;
-	receive(0);
+	await_entries(0);
 	close_harness();
 	assert_int_equal(last->workers[0].drops[DROP_RUNT], 1);
 }
@@ -268,7 +268,7 @@ TEST_WITH(NULL, forget, macswap_copies_a_shared_frame_before_it_writes)
 
 	open_harness("macswap", 2, "1");
 	kept = send_frame(0, b, a, 1);
-	receive(1);
+	await_entries(1);
 	kept = harness.hosts[1].frames[0]; /* now swapped, and ours */
 	harness.hosts[1].n = 0;
 	assert_int_equal(mr_frame_ref(harness.cache, &kept, 1), 0);
@@ -276,7 +276,7 @@ TEST_WITH(NULL, forget, macswap_copies_a_shared_frame_before_it_writes)
 				     harness.cache, &kept, 1),
 			 1);
 	harness.n_sent++;
-	receive(1);
+	await_entries(1);
 	assert_int_not_equal(harness.hosts[1].frames[0].addr, kept.addr);
 	assert_true(fdb_mac(harness.base + kept.addr) == a);
 	assert_true(fdb_mac(harness.base + harness.hosts[1].frames[0].addr) ==
@@ -293,35 +293,35 @@ static void learn_on(const char *n_workers)
 	open_harness("learn", 3, n_workers);
 	/* Nobody is known: to both others, the same page. */
 	sent = send_frame(0, b, a, 2);
-	receive(4);
+	await_entries(4);
 	assert_int_equal(harness.hosts[0].n, 0);
 	assert_int_equal(harness.hosts[1].frames[0].addr, sent.addr);
 	assert_int_equal(harness.hosts[2].frames[0].addr, sent.addr);
 	assert_int_equal(harness.hosts[2].frames[1].len, 61);
 	/* The answer finds a, and b is known then. */
 	send_frame(1, a, b, 1);
-	receive(1);
+	await_entries(1);
 	assert_int_equal(harness.hosts[0].n, 1);
 	send_frame(2, b, a ^ 0x70, 1);
-	receive(1);
+	await_entries(1);
 	assert_int_equal(harness.hosts[1].n, 1);
 	/* To all; to one on the sender's own port; to the link alone. */
 	send_frame(1, all, b, 1);
-	receive(2);
+	await_entries(2);
 	send_frame(1, b, b ^ 0x70, 1);
-	receive(0);
+	await_entries(0);
 	send_frame(1, 0x0180c2000000, b, 1);
-	receive(0);
+	await_entries(0);
 	/* To a group that is not; from a group, which is not learned. */
 	send_frame(1, 0x0180c2000010, b, 1);
-	receive(2);
+	await_entries(2);
 	send_frame(1, all, 0x030000000001, 1);
-	receive(2);
+	await_entries(2);
 	/* a has moved. */
 	send_frame(2, all, a, 1);
-	receive(2);
+	await_entries(2);
 	send_frame(1, a, b, 1);
-	receive(1);
+	await_entries(1);
 	assert_int_equal(harness.hosts[2].n, 1);
 	close_harness();
 
@@ -355,7 +355,7 @@ TEST_WITH(NULL, forget, drop_takes_all_and_sends_nothing)
 	open_harness("drop", 1, "1");
 	for (uint32_t i = 0; i < 5; i++)
 		send_frame(0, b, a, 2);
-	receive(0);
+	await_entries(0);
 	close_harness();
 	assert_int_equal(last->workers[0].drops[DROP_MODE], 5);
 }
@@ -389,10 +389,10 @@ TEST_WITH(NULL, forget, rules_forward_in_place_of_workers)
 
 	open_with("patch", 2, "1", "on");
 	sent = send_frame(0, b, a, 3);
-	receive(3);
+	await_entries(3);
 	assert_memory_equal(&harness.hosts[1].frames[0], &sent, sizeof(sent));
 	send_frame(1, a, b, 1);
-	receive(1);
+	await_entries(1);
 	close_harness();
 	assert_int_equal(last->groups[0][4], 2);
 	assert_int_equal(n_delivered(), 0);
@@ -401,7 +401,7 @@ TEST_WITH(NULL, forget, rules_forward_in_place_of_workers)
 
 	open_with("drop", 2, "1", "on");
 	send_frame(0, b, a, 1);
-	receive(0);
+	await_entries(0);
 	close_harness();
 	assert_int_equal(last->workers[0].drops[DROP_MODE], 0);
 	assert_int_equal(last->ports[0].queues[0].rx.drops[MR_RX_DROP_RULE], 1);
@@ -411,28 +411,28 @@ TEST_WITH(NULL, forget, rules_forward_between_learned_addresses)
 {
 	open_with("learn", 3, "1", "on");
 	send_frame(0, b, a, 1);
-	receive(2);
+	await_entries(2);
 	send_frame(1, a, b, 1);
-	receive(1);
+	await_entries(1);
 	await_rules(2);
 	send_frame(0, b, a, 2);
-	receive(2);
+	await_entries(2);
 	assert_int_equal(harness.hosts[1].n, 2);
 	send_frame(1, a, b, 1);
-	receive(1);
+	await_entries(1);
 	/* A group, a stranger, and b at another place. */
 	send_frame(0, all, a, 1);
-	receive(2);
+	await_entries(2);
 	send_frame(0, b, a ^ 0x70, 1);
-	receive(1);
+	await_entries(1);
 	send_frame(2, a, b, 1);
-	receive(1);
+	await_entries(1);
 	send_frame(0, b, a, 1);
-	receive(1);
+	await_entries(1);
 	assert_int_equal(harness.hosts[2].n, 1);
 	await_rules(3);
 	send_frame(0, b, a, 1);
-	receive(1);
+	await_entries(1);
 	assert_int_equal(harness.hosts[2].n, 1);
 	close_harness();
 	assert_int_equal(last->groups[1][4], 3);
@@ -450,9 +450,9 @@ TEST_WITH(NULL, forget, a_stalled_port_stops_no_other)
 
 	open_harness("learn", 3, "1");
 	send_frame(1, all, b, 1);
-	receive(2);
+	await_entries(2);
 	send_frame(2, all, a, 1);
-	receive(2);
+	await_entries(2);
 	for (uint32_t i = 0; i < N || (n_got < N && i < 100 * N); i++) {
 		struct mr_frame got[MR_MAX_SEGS];
 		uint32_t n;

@@ -6,8 +6,8 @@
 #include "options.h"
 
 /* What the options point to lives until the next call. */
-static enum parse_result parse(const char *line, struct options *options,
-			       struct mr_reason *error)
+static enum parse_result parse_line(const char *line, struct options *options,
+				    struct mr_reason *error)
 {
 	static struct words words;
 
@@ -21,7 +21,7 @@ TEST(the_defaults_are_those_of_the_man_page)
 	struct mr_reason error;
 	struct options o;
 
-	assert_int_equal(parse("eth0 eth1", &o, &error), PARSE_RUN);
+	assert_int_equal(parse_line("eth0 eth1", &o, &error), PARSE_RUN);
 	assert_int_equal(o.plane.n_ports, 2);
 	assert_string_equal(o.plane.specs[0], "eth0");
 	assert_string_equal(o.plane.specs[1], "eth1");
@@ -46,13 +46,15 @@ TEST(every_option_is_read)
 	struct options o;
 
 	assert_int_equal(
-		parse("--mode learn --queues 2 --workers 3 --cores 1,4-6 "
-		      "--burst 64 --ring 2048 --pool-pages 100 --page-bytes "
-		      "8192 --mtu 9000 --promisc off --idle interrupt "
-		      "--duration 1.5 --count 1000000000000 --age 10 "
-		      "--fdb-limit 99 --safety poison --json --quiet -v -v a b "
-		      "c",
-		      &o, &error),
+		parse_line(
+			"--mode learn --queues 2 --workers 3 --cores 1,4-6 "
+			"--burst 64 --ring 2048 --pool-pages 100 --page-bytes "
+			"8192 --mtu 9000 --promisc off --idle interrupt "
+			"--duration 1.5 --count 1000000000000 --age 10 "
+			"--fdb-limit 99 --safety poison --json --quiet -v -v a "
+			"b "
+			"c",
+			&o, &error),
 		PARSE_RUN);
 	assert_int_equal(o.mode, MODE_LEARN);
 	assert_int_equal(o.plane.port.n_queues, 2);
@@ -83,15 +85,14 @@ TEST(options_may_follow_the_ports)
 	struct mr_reason error;
 	struct options o;
 
-	assert_int_equal(
-		parse("a --cores auto b --mode drop", &o, &error),
-		PARSE_RUN);
+	assert_int_equal(parse_line("a --cores auto b --mode drop", &o, &error),
+			 PARSE_RUN);
 	assert_int_equal(o.plane.n_ports, 2);
 	assert_string_equal(o.plane.specs[1], "b");
 	assert_int_equal(o.mode, MODE_DROP);
 	assert_int_equal(o.plane.n_cores, 0);
-	assert_int_equal(parse("-q a b", &o, &error), PARSE_RUN);
+	assert_int_equal(parse_line("-q a b", &o, &error), PARSE_RUN);
 	assert_int_equal(o.plane.log_level, MR_LOG_ERROR);
-	assert_int_equal(parse("-v -q a b", &o, &error), PARSE_RUN);
+	assert_int_equal(parse_line("-v -q a b", &o, &error), PARSE_RUN);
 	assert_int_equal(o.plane.log_level, MR_LOG_INFO);
 }

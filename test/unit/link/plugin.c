@@ -35,7 +35,7 @@ static int open_all(const char *spec)
 	return err < 0 ? err : mr_workers_create(ctx, &one, &workers, NULL);
 }
 
-static int forward(struct mr_worker *worker, void *opaque)
+static int forward_frames(struct mr_worker *worker, void *opaque)
 {
 	struct mr_frame frames[BURST];
 	uint32_t n, n_sent;
@@ -51,12 +51,12 @@ static int forward(struct mr_worker *worker, void *opaque)
 	return 0;
 }
 
-static int start(void)
+static int start_workers(void)
 {
-	return mr_workers_start(workers, forward, NULL, NULL);
+	return mr_workers_start(workers, forward_frames, NULL, NULL);
 }
 
-static int pass(void)
+static int await_frames(void)
 {
 	const uint64_t before = __atomic_load_n(&n_forwarded, __ATOMIC_RELAXED);
 	const struct timespec pause = { .tv_nsec = 1000000 };
@@ -69,7 +69,7 @@ static int pass(void)
 	return -ETIMEDOUT;
 }
 
-static int end(void)
+static int stop_workers(void)
 {
 	mr_workers_stop(workers);
 	return mr_workers_join(workers, test_limit_ms(WAIT_MS), NULL);
@@ -88,7 +88,7 @@ static int close_all(void)
 	return err;
 }
 
-static void *attach(void *opaque)
+static void *attach_thread(void *opaque)
 {
 	struct mr_worker *worker = opaque;
 	struct mr_frame frames[BURST];
@@ -107,7 +107,7 @@ static int abandon(void)
 	void *attached = NULL;
 	pthread_t thread;
 
-	if (pthread_create(&thread, NULL, attach, worker) != 0 ||
+	if (pthread_create(&thread, NULL, attach_thread, worker) != 0 ||
 	    pthread_join(thread, &attached) != 0 || attached == NULL)
 		return -EIO;
 	/* mr_worker_detach() was not called. */
@@ -119,7 +119,7 @@ static void *exit_process(void *opaque)
 	exit(*(const int *)opaque);
 }
 
-static int leave(int status)
+static int leave_with(int status)
 {
 	static int asked;
 	pthread_t thread;
@@ -135,7 +135,7 @@ static int guard(int fd)
 	return mr_fd_guard(fd) == fd ? 0 : -EMFILE;
 }
 
-static int release(int fd)
+static int release_fd(int fd)
 {
 	mr_fd_close(fd);
 	return 0;
@@ -149,13 +149,13 @@ static const void *library(void)
 extern const struct plugin plugin;
 __attribute__((visibility("default"))) const struct plugin plugin = {
 	.open = open_all,
-	.start = start,
-	.pass = pass,
-	.end = end,
+	.start = start_workers,
+	.pass = await_frames,
+	.end = stop_workers,
 	.close = close_all,
 	.abandon = abandon,
-	.leave = leave,
+	.leave = leave_with,
 	.guard = guard,
-	.release = release,
+	.release = release_fd,
 	.library = library,
 };

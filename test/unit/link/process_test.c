@@ -29,7 +29,7 @@ struct loaded {
 };
 
 /* Load the plug-in in file `name`, and with it the library. */
-static struct loaded load(const char *name, int flags)
+static struct loaded load_plugin(const char *name, int flags)
 {
 	struct loaded it = { .handle = dlopen(name, RTLD_NOW | flags) };
 
@@ -131,7 +131,7 @@ TEST(unloaded_library_leaves_nothing)
 	const uint32_t n_fds = n_in("/proc/self/fd");
 
 	for (int i = 0; i < N_TIMES; i++) {
-		struct loaded it = load(PLUGIN_ONE, RTLD_LOCAL);
+		struct loaded it = load_plugin(PLUGIN_ONE, RTLD_LOCAL);
 
 		assert_true(n_mappings() > 0);
 		assert_int_equal(use(it.plugin, spec("PORT_ONE")), 0);
@@ -148,7 +148,7 @@ TEST(unloaded_library_leaves_nothing)
 TEST(fork_after_unload)
 {
 	for (int i = 0; i < N_TIMES; i++) {
-		struct loaded it = load(PLUGIN_ONE, RTLD_LOCAL);
+		struct loaded it = load_plugin(PLUGIN_ONE, RTLD_LOCAL);
 		const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 		pid_t pid;
 
@@ -172,7 +172,7 @@ TEST(fork_after_unload)
  */
 TEST(forked_child_uses_the_library_itself)
 {
-	struct loaded it = load(PLUGIN_ONE, RTLD_LOCAL);
+	struct loaded it = load_plugin(PLUGIN_ONE, RTLD_LOCAL);
 	const struct plugin *plugin = it.plugin;
 
 	assert_int_equal(plugin->open(spec("PORT_ONE")), 0);
@@ -194,7 +194,7 @@ TEST(forked_child_uses_the_library_itself)
 /* While ports are open and a thread in the library forwards. */
 TEST(process_exits)
 {
-	struct loaded it = load(PLUGIN_ONE, RTLD_LOCAL);
+	struct loaded it = load_plugin(PLUGIN_ONE, RTLD_LOCAL);
 
 	for (int how = 0; how < 4 * 3; how++) {
 		const pid_t pid = fork();
@@ -219,7 +219,7 @@ TEST(process_exits)
 /* The worker stays unusable, but leaks nothing. */
 TEST(thread_ends_attached)
 {
-	struct loaded it = load(PLUGIN_ONE, RTLD_LOCAL);
+	struct loaded it = load_plugin(PLUGIN_ONE, RTLD_LOCAL);
 
 	assert_int_equal(it.plugin->open(spec("PORT_ONE")), 0);
 	assert_int_equal(it.plugin->abandon(), 0);
@@ -242,8 +242,8 @@ TEST(two_versions_in_a_process)
 	const int flags[] = { RTLD_LOCAL, RTLD_GLOBAL };
 
 	for (int i = 0; i < 4; i++) {
-		struct loaded one = load(PLUGIN_ONE, flags[i % 2]);
-		struct loaded other = load(PLUGIN_OTHER, flags[i / 2]);
+		struct loaded one = load_plugin(PLUGIN_ONE, flags[i % 2]);
+		struct loaded other = load_plugin(PLUGIN_OTHER, flags[i / 2]);
 		pid_t pid;
 
 		is_in(one.plugin->library(), "libmillrace.so");

@@ -16,8 +16,8 @@ struct ear {
 	bool was_backed; /* it was told too late */
 };
 
-static int hear(void *opaque, const struct mr_segment_info *segment,
-		struct mr_reason *reterr_reason)
+static int note_segment(void *opaque, const struct mr_segment_info *segment,
+			struct mr_reason *reterr_reason)
 {
 	struct ear *ear = opaque;
 
@@ -37,7 +37,7 @@ static void forget(void *opaque, const struct mr_segment_info *segment)
 	ear->known &= ~(1u << segment->addr / 65536);
 }
 
-static int grow(struct mr_region *region, struct mr_reason *reason)
+static int grow_region(struct mr_region *region, struct mr_reason *reason)
 {
 	const struct mri_segment_wish wish = { MRI_ADDR_ANY, 65536, 0, 0 };
 	struct mr_segment_info info;
@@ -52,8 +52,8 @@ static struct mr_region *make_region(void)
 	struct mr_region *region = NULL;
 
 	assert_int_equal(mr_region_create(ctx, &config, &region, NULL), 0);
-	assert_int_equal(grow(region, NULL), 0);
-	assert_int_equal(grow(region, NULL), 0);
+	assert_int_equal(grow_region(region, NULL), 0);
+	assert_int_equal(grow_region(region, NULL), 0);
 	return region;
 }
 
@@ -62,14 +62,15 @@ TEST_CTX(a_listener_learns_of_every_segment)
 	struct mr_region *region = make_region();
 	struct ear ear = { .region = region };
 
-	assert_int_equal(mr_region_listen(region, hear, forget, &ear, NULL), 0);
+	assert_int_equal(
+		mr_region_listen(region, note_segment, forget, &ear, NULL), 0);
 	assert_int_equal(ear.known, 3);
-	assert_int_equal(grow(region, NULL), 0);
+	assert_int_equal(grow_region(region, NULL), 0);
 	assert_int_equal(ear.known, 7);
 	assert_false(ear.was_backed);
 	mr_region_unlisten(region, &ear);
 	assert_int_equal(ear.known, 0);
-	assert_int_equal(grow(region, NULL), 0);
+	assert_int_equal(grow_region(region, NULL), 0);
 	assert_int_equal(ear.known, 0);
 	assert_int_equal(mr_region_destroy(region, NULL), 0);
 }
@@ -80,11 +81,12 @@ TEST_CTX(a_listener_that_refuses_is_not_registered)
 	struct ear ear = { .region = region, .err = -EIO, .refuses = 65536 };
 	struct mr_reason why = { "" };
 
-	assert_int_equal(mr_region_listen(region, hear, forget, &ear, &why),
-			 -EIO);
+	assert_int_equal(
+		mr_region_listen(region, note_segment, forget, &ear, &why),
+		-EIO);
 	assert_reason_has(&why, "not that one");
 	assert_int_equal(ear.known, 0);
-	assert_int_equal(grow(region, NULL), 0);
+	assert_int_equal(grow_region(region, NULL), 0);
 	assert_int_equal(ear.known, 0);
 	assert_int_equal(mr_region_destroy(region, NULL), 0);
 }
@@ -101,17 +103,17 @@ TEST_CTX(a_segment_that_one_listener_refuses_is_undone)
 	struct mr_reason why = { "" };
 
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(
-			mr_region_listen(region, hear, forget, &ears[i], NULL),
-			0);
-	assert_int_equal(grow(region, &why), -ENOMEM);
+		assert_int_equal(mr_region_listen(region, note_segment, forget,
+						  &ears[i], NULL),
+				 0);
+	assert_int_equal(grow_region(region, &why), -ENOMEM);
 	assert_reason_has(&why, "not that one");
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(ears[i].known, 3);
 	assert_int_equal(mr_region_segment(region, 2, &info), -ENOENT);
 	assert_false(mr_region_is_backed(region, 2 * 65536, 1));
 	mr_region_unlisten(region, &ears[1]);
-	assert_int_equal(grow(region, NULL), 0);
+	assert_int_equal(grow_region(region, NULL), 0);
 	assert_int_equal(ears[0].known, 7);
 	assert_int_equal(ears[1].known, 0);
 	assert_int_equal(ears[2].known, 7);
@@ -128,9 +130,9 @@ TEST_CTX(listeners_beyond_the_limit_are_refused)
 
 	for (int i = 0; i <= MRI_MAX_LISTENERS; i++) {
 		ears[i].region = region;
-		assert_int_equal(
-			mr_region_listen(region, hear, forget, &ears[i], &why),
-			i < MRI_MAX_LISTENERS ? 0 : -ENOSPC);
+		assert_int_equal(mr_region_listen(region, note_segment, forget,
+						  &ears[i], &why),
+				 i < MRI_MAX_LISTENERS ? 0 : -ENOSPC);
 	}
 	assert_reason_has(&why, "room for 64 listeners");
 	assert_int_equal(ears[MRI_MAX_LISTENERS].known, 0);

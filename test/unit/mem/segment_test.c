@@ -112,8 +112,8 @@ static void make_region(enum mr_os_pages os_pages,
 	assert_int_equal(mr_region_create(f.ctx, &config, &f.region, NULL), 0);
 }
 
-static int add(uint64_t n_bytes,
-	       struct mr_segment_info *ret_info, struct mr_reason *why)
+static int add_segment(uint64_t n_bytes, struct mr_segment_info *ret_info,
+		       struct mr_reason *why)
 {
 	const struct mri_segment_wish wish = { .addr = MRI_ADDR_ANY,
 					       .n_bytes = n_bytes };
@@ -203,7 +203,7 @@ TEST_WITH(setup, teardown, page_size_falls_back_with_a_reason)
 
 	make_region(MR_OS_PAGES_1G, 0);
 	calls.no_memfd_1g = calls.no_memfd_2m = true;
-	assert_int_equal(add(MIB(3), &info, NULL), 0);
+	assert_int_equal(add_segment(MIB(3), &info, NULL), 0);
 	assert_int_equal(info.os_page_bytes, 4096);
 	assert_string_equal(info.why, "no 1 GiB huge pages: No such file or "
 				      "directory");
@@ -212,7 +212,7 @@ TEST_WITH(setup, teardown, page_size_falls_back_with_a_reason)
 
 	calls.fail_advice = MADV_HUGEPAGE; /* no transparent ones either */
 	calls.fail_advice_errno = EINVAL;
-	assert_int_equal(add(MIB(3), &info, NULL), 0);
+	assert_int_equal(add_segment(MIB(3), &info, NULL), 0);
 	assert_int_equal(info.os_page_bytes, 4096);
 	assert_int_equal(info.n_bytes, MIB(3)); /* rounded to 64 KiB only */
 }
@@ -224,7 +224,7 @@ TEST_WITH(setup, teardown, segment_of_huge_pages_counts_as_huge)
 
 	make_region(MR_OS_PAGES_AUTO, 0);
 	calls.small_instead = true; /* this machine may have none */
-	assert_int_equal(add(MIB(2), &info, NULL), 0);
+	assert_int_equal(add_segment(MIB(2), &info, NULL), 0);
 	assert_int_equal(info.os_page_bytes, MIB(2));
 	assert_string_equal(info.why, "");
 	mr_region_stats(f.region, &stats);
@@ -238,7 +238,7 @@ TEST_WITH(setup, teardown, fallback_does_not_keep_the_rounding)
 
 	make_region(MR_OS_PAGES_1G, 0);
 	calls.no_memfd_1g = calls.no_memfd_2m = true;
-	assert_int_equal(add(MIB(3), &info, NULL), 0);
+	assert_int_equal(add_segment(MIB(3), &info, NULL), 0);
 	assert_int_equal(info.n_bytes, MIB(4)); /* transparent ones: 2 MiB */
 	assert_int_equal(mr_region_n_contiguous_bytes(f.region), MIB(4));
 }
@@ -250,10 +250,10 @@ TEST_WITH(setup, teardown, a_page_size_without_a_gap_is_not_tried)
 
 	make_region(MR_OS_PAGES_1G, 0);
 	calls.small_instead = calls.no_memfd_1g = calls.no_memfd_2m = true;
-	assert_int_equal(add(MIB(2), &info, NULL), 0);
+	assert_int_equal(add_segment(MIB(2), &info, NULL), 0);
 	calls.no_memfd_2m = calls.no_memfd_1g = false;
 	calls.n_memfds = 0;
-	assert_int_equal(add(MIB(4), &info, NULL), 0);
+	assert_int_equal(add_segment(MIB(4), &info, NULL), 0);
 	assert_int_equal(info.addr, MIB(2));
 	assert_int_equal(info.os_page_bytes, MIB(2));
 	assert_int_equal(calls.n_memfds, 1); /* 1 GiB: not even tried */
@@ -267,7 +267,7 @@ TEST_WITH(setup, teardown, transparent_huge_pages_are_not_promised)
 	struct mr_segment_info info;
 
 	make_region(MR_OS_PAGES_THP, 0);
-	assert_int_equal(add(MIB(2), &info, NULL), 0);
+	assert_int_equal(add_segment(MIB(2), &info, NULL), 0);
 	assert_int_equal(info.os_page_bytes, 4096);
 	assert_non_null(strstr(info.why, "transparent huge pages"));
 }
@@ -284,13 +284,13 @@ TEST_WITH(setup, teardown, without_memory_the_range_stays_reserved)
 	for (size_t i = 0; i < 2; i++) {
 		calls.fail_advice = hints[i];
 		calls.fail_advice_errno = ENOMEM;
-		assert_int_equal(add(KIB(64), &info, &why), -ENOMEM);
+		assert_int_equal(add_segment(KIB(64), &info, &why), -ENOMEM);
 		assert_reason_has(&why, "cannot get 64 KiB");
 		assert_int_equal(n_mappings(), 0);
 	}
 	calls.fail_advice = 0;
 	calls.fail_truncate = true;
-	assert_int_equal(add(KIB(64), &info, &why), -ENOMEM);
+	assert_int_equal(add_segment(KIB(64), &info, &why), -ENOMEM);
 	assert_int_equal(n_fds(), n_fds_before);
 	assert_int_equal(mr_region_n_contiguous_bytes(f.region), 0);
 	assert_int_equal(n_mappings(), 0);
@@ -305,7 +305,7 @@ TEST_WITH(setup, teardown, old_kernel_touches_pages_itself)
 	make_region(MR_OS_PAGES_4K, 0);
 	calls.fail_advice = 23; /* MADV_POPULATE_WRITE */
 	calls.fail_advice_errno = EINVAL;
-	assert_int_equal(add(KIB(128), &info, NULL), 0);
+	assert_int_equal(add_segment(KIB(128), &info, NULL), 0);
 	assert_int_equal(
 		smaps_line(f.region->base, "Rss:", line, sizeof(line)), 1);
 	assert_int_equal(strtoul(line + 4, NULL, 10), 128);
@@ -319,7 +319,7 @@ TEST_WITH(setup, teardown, mapping_is_dontfork_and_the_fd_is_sealed)
 	int fd;
 
 	make_region(MR_OS_PAGES_4K, 0);
-	assert_int_equal(add(KIB(64), &info, NULL), 0);
+	assert_int_equal(add_segment(KIB(64), &info, NULL), 0);
 	assert_true(calls.all_cloexec && calls.n_memfds == 1);
 	assert_int_equal(n_fds(), n_fds_before + 1);
 	fd = mr_region_segment_fd(f.region, 0);
@@ -344,7 +344,7 @@ TEST_WITH(setup, teardown, removed_segment_gives_its_memory_back)
 	struct mr_segment_info info;
 
 	make_region(MR_OS_PAGES_4K, 0);
-	assert_int_equal(add(KIB(64), &info, NULL), 0);
+	assert_int_equal(add_segment(KIB(64), &info, NULL), 0);
 	assert_int_equal(n_mappings(), 1);
 	assert_int_equal(mri_region_remove_segment(f.region, 0, NULL), 0);
 	assert_int_equal(n_mappings(), 0);
@@ -356,13 +356,13 @@ TEST_WITH(setup, teardown, memory_is_bound_to_its_numa_node)
 	struct mr_reason why = { "" };
 
 	make_region(MR_OS_PAGES_4K, 1);
-	if (add(KIB(64), &info, &why) < 0) {
+	if (add_segment(KIB(64), &info, &why) < 0) {
 		print_message("mbind() on node 0: %s\n", why.text);
 		skip(); /* a kernel without NUMA */
 	}
 	assert_int_equal(info.numa_node, 0);
 	assert_int_equal(mr_region_destroy(f.region, NULL), 0);
 	make_region(MR_OS_PAGES_4K, 256); /* node 255: hardly anywhere */
-	assert_int_equal(add(KIB(64), &info, &why), -ENOMEM);
+	assert_int_equal(add_segment(KIB(64), &info, &why), -ENOMEM);
 	assert_reason_has(&why, "NUMA node 255");
 }

@@ -33,7 +33,7 @@ static struct nat_prefix any_prefix(void)
 	return (struct nat_prefix){ any_addr() & mask, mask };
 }
 
-static void fill(struct nat_config *c)
+static void fill_config(struct nat_config *c)
 {
 	for (uint32_t i = 0; i < N_LIST; i++) {
 		const uint32_t addr = any_addr();
@@ -174,7 +174,7 @@ TEST(lookups_and_scans_of_the_lists_agree)
 					   { .n_addrs = 2 } } };
 
 	for (uint32_t i = 0; i < N_CONFIGS; i++) {
-		fill(&c);
+		fill_config(&c);
 		assert_int_equal(nat_addrs_create(&c), 0);
 		for (uint32_t k = 0; k < N_ASKED; k++)
 			compare(c.addrs, &c);

@@ -99,13 +99,13 @@ static uint16_t port_of(uint32_t worker)
 	return (uint16_t)(2048 + (worker << NAT_SLICE_BITS));
 }
 
-static uint32_t split(uint32_t w, struct mr_frame *frames, uint32_t n)
+static uint32_t split_frames(uint32_t w, struct mr_frame *frames, uint32_t n)
 {
 	return nat_steer_split(both.steers[w], NAT_OUTSIDE, frames, n,
 			       both.now_ns, &both.stats[w]);
 }
 
-static uint32_t receive(uint32_t w, struct mr_frame *frames)
+static uint32_t receive_frames(uint32_t w, struct mr_frame *frames)
 {
 	enum nat_side from = NAT_INSIDE;
 	const uint32_t n =
@@ -132,12 +132,12 @@ static uint64_t drops(enum nat_drop drop)
 static uint32_t deliver(struct mr_frame *frames, uint32_t n, uint32_t seen[2])
 {
 	struct mr_frame got[MR_BURST_MAX];
-	uint32_t n_got = split(0, frames, n), n_all = 0;
+	uint32_t n_got = split_frames(0, frames, n), n_all = 0;
 
 	memcpy(got, frames, n_got * sizeof(got[0]));
 	for (uint32_t turn = 0; turn < 8; turn++) {
 		if (turn > 0)
-			n_got = receive(turn % 2, got);
+			n_got = receive_frames(turn % 2, got);
 		for (uint32_t i = 0; i < n_got; i++)
 			seen[turn % 2] |= 1u << number_of(&got[i]);
 		free_frames(got, n_got);
@@ -166,12 +166,12 @@ TEST_WITH(set_up, tear_down, test_workers_get_their_frames_in_order)
 
 	for (uint8_t i = 0; i < 10; i++)
 		frames[i] = frame_of(port_of(i % 2), 0, i);
-	assert_int_equal(split(0, frames, 10), 5);
+	assert_int_equal(split_frames(0, frames, 10), 5);
 	for (uint32_t i = 0; i < 5; i++)
 		assert_int_equal(number_of(&frames[i]), 2 * i);
 	free_frames(frames, 5);
-	assert_int_equal(receive(0, frames), 0);
-	assert_int_equal(receive(1, frames), 5);
+	assert_int_equal(receive_frames(0, frames), 0);
+	assert_int_equal(receive_frames(1, frames), 5);
 	for (uint32_t i = 0; i < 5; i++)
 		assert_int_equal(number_of(&frames[i]), 2 * i + 1);
 	free_frames(frames, 5);
@@ -184,10 +184,10 @@ TEST_WITH(set_up, tear_down, test_frames_that_do_not_fit_are_counted)
 
 	for (uint8_t i = 0; i < N_ENTRIES + 3; i++)
 		frames[i] = frame_of(port_of(1), 0, i);
-	assert_int_equal(split(0, frames, N_ENTRIES + 3), 0);
+	assert_int_equal(split_frames(0, frames, N_ENTRIES + 3), 0);
 	assert_int_equal(both.stats[0].drops[NAT_DROP_HANDOFF_FULL], 3);
 	assert_int_equal(both.stats[0].received[NAT_OUTSIDE], 3);
-	assert_int_equal(receive(1, frames), N_ENTRIES);
+	assert_int_equal(receive_frames(1, frames), N_ENTRIES);
 	free_frames(frames, N_ENTRIES);
 }
 

@@ -40,7 +40,7 @@ static void close_bed(struct bed *bed)
 	nat_reload_close(&bed->app);
 }
 
-static struct nat_config *begin(struct bed *bed)
+static struct nat_config *begin_reload(struct bed *bed)
 {
 	struct nat_config *next = calloc(1, sizeof(*next));
 	struct mr_reason why;
@@ -72,7 +72,7 @@ TEST(all_workers_go_back_if_one_fails)
 	struct bed bed;
 
 	open_bed(&bed);
-	begin(&bed);
+	begin_reload(&bed);
 	answer(&bed, 0, 0);
 	answer(&bed, 1, -ENOMEM);
 	assert_int_equal(nat_settings_ops.result(&bed.app, &why), 1);
@@ -99,7 +99,7 @@ TEST(a_worker_that_cannot_return_keeps_the_new_settings)
 	struct bed bed;
 
 	open_bed(&bed);
-	next = begin(&bed);
+	next = begin_reload(&bed);
 	answer(&bed, 0, 0);
 	answer(&bed, 1, -ENOMEM);
 	answer(&bed, 2, -ENOMEM);
@@ -117,7 +117,7 @@ TEST(another_reload_waits_for_its_turn)
 	struct bed bed;
 
 	open_bed(&bed);
-	begin(&bed);
+	begin_reload(&bed);
 	assert_int_equal(nat_settings_ops.apply(&bed.app, other, &why), -EBUSY);
 	assert_reason_has(&why, "still in progress");
 	for (uint32_t i = 0; i < N; i++)

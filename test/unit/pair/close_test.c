@@ -34,7 +34,7 @@ static struct mr_port *open_end(struct bench *bench)
 }
 
 /* Receives without a pause, so that it nearly always is in a burst. */
-static void *receive(void *opaque)
+static void *receive_frames(void *opaque)
 {
 	struct bench *bench = opaque;
 	struct mr_rxq *rxq = mr_port_rxq(bench->far, 0);
@@ -53,7 +53,7 @@ static void *receive(void *opaque)
 }
 
 /* As many frames as the ring takes, and at times fewer. */
-static void fill(struct bench *bench, struct mr_port *port, uint32_t n)
+static void fill_ring(struct bench *bench, struct mr_port *port, uint32_t n)
 {
 	struct mr_frame frames[BURST];
 	uint64_t addrs[BURST];
@@ -93,11 +93,12 @@ TEST(each_frame_is_received_or_given_back)
 			 0);
 	assert_int_equal(mr_cache_create(bench.pool, &bench.cache, NULL), 0);
 	bench.far = open_end(&bench);
-	assert_int_equal(pthread_create(&thread, NULL, receive, &bench), 0);
+	assert_int_equal(pthread_create(&thread, NULL, receive_frames, &bench),
+			 0);
 	for (uint32_t round = 0; round < N_ROUNDS; round++) {
 		struct mr_port *near = open_end(&bench);
 
-		fill(&bench, near, RING - round % 1000);
+		fill_ring(&bench, near, RING - round % 1000);
 		mr_port_close(near);
 	}
 	__atomic_store_n(&bench.stop, true, __ATOMIC_RELEASE);

@@ -100,7 +100,7 @@ static int try_open(const char *options, struct mr_port **ret_port,
 }
 
 /* It is refused with this error, and with words that the reason has. */
-static void refuse(const char *key, int err, const char *words)
+static void check_refused_key(const char *key, int err, const char *words)
 {
 	struct mr_reason why;
 	struct mr_port *port;
@@ -157,7 +157,7 @@ static uint32_t receive_all(struct mr_port *port)
 	return n;
 }
 
-static uint32_t make(struct mr_frame *frames, uint32_t n, uint32_t len)
+static uint32_t make_frames(struct mr_frame *frames, uint32_t n, uint32_t len)
 {
 	uint64_t addrs[BURST];
 
@@ -172,7 +172,7 @@ static void send_ten(struct mr_port *port)
 	struct mr_frame frames[10];
 
 	assert_int_equal(mr_tx_burst(mr_port_txq(port, 0), bench.cache, frames,
-				     make(frames, 10, 100)),
+				     make_frames(frames, 10, 100)),
 			 10);
 }
 
@@ -220,8 +220,8 @@ TEST_PCAP(other_link_types_are_refused_by_name)
 	const struct record record = { 60, 60, 0, 0 };
 
 	write_input(DLT_LINUX_SLL, &record, 1);
-	refuse("rx", -ENOTSUP, "LINUX_SLL");
-	refuse("rx", -ENOTSUP, bench.in);
+	check_refused_key("rx", -ENOTSUP, "LINUX_SLL");
+	check_refused_key("rx", -ENOTSUP, bench.in);
 }
 
 /* 60 bytes, and an FCS. */
@@ -326,7 +326,7 @@ TEST_PCAP(fcs_of_pcapng_is_cut_off)
 	add_interface(1, 0);
 	add_packets(0, 1, 64);
 	assert_int_equal(fclose(ng), 0);
-	refuse("rx", -ENOTSUP, "differ in the length of the FCS");
+	check_refused_key("rx", -ENOTSUP, "differ in the length of the FCS");
 }
 
 TEST_PCAP(records_of_another_link_type_are_counted)
@@ -355,8 +355,8 @@ TEST_PCAP(records_of_another_link_type_are_counted)
 TEST_PCAP(pipes_are_refused_without_waiting)
 {
 	assert_int_equal(mkfifo(bench.in, 0600), 0);
-	refuse("rx", -EINVAL, "regular file");
-	refuse("tx", -EINVAL, "regular file");
+	check_refused_key("rx", -EINVAL, "regular file");
+	check_refused_key("tx", -EINVAL, "regular file");
 }
 
 static uint64_t n_passes(const struct mr_port *port)
@@ -477,7 +477,7 @@ TEST_PCAP(sum_of_the_metadata_is_finished)
 	struct mr_port *port;
 
 	port = open_port("tx", bench.out, "");
-	make(&f, 1, sizeof(record));
+	make_frames(&f, 1, sizeof(record));
 	f.flags = MR_FRAME_CSUM_PARTIAL;
 	bytes = mr_frame_data(mr_region_base(mr_pool_region(bench.pool)), &f);
 	memset(bytes, 0, sizeof(record));

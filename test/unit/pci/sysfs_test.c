@@ -10,7 +10,7 @@ static struct {
 	struct mr_ctx *ctx;
 } f;
 
-static void begin(void)
+static void make_folder(void)
 {
 	struct mr_ctx_config config = { .size = sizeof(config) };
 
@@ -19,7 +19,7 @@ static void begin(void)
 	assert_int_equal(mr_ctx_create(&config, &f.ctx, NULL), 0);
 }
 
-static void end(void)
+static void delete_folder(void)
 {
 	mr_ctx_destroy(f.ctx);
 	fake_sysfs_close(&f.sysfs);
@@ -29,9 +29,9 @@ static void end(void)
 	static void name##_in_a_tree(void);                                    \
 	TEST(name)                                                             \
 	{                                                                      \
-		begin();                                                       \
+		make_folder();                                                 \
 		name##_in_a_tree();                                            \
-		end();                                                         \
+		delete_folder();                                               \
 	}                                                                      \
 	static void name##_in_a_tree(void)
 

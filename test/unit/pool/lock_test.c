@@ -12,7 +12,7 @@ struct guarded {
 	uint64_t n; /* plain: ThreadSanitizer sees a lock that is none */
 };
 
-static void add(struct mt_thread *thread)
+static void add_under_lock(struct mt_thread *thread)
 {
 	struct guarded *g = thread->run->shared;
 
@@ -28,7 +28,7 @@ static void add(struct mt_thread *thread)
 TEST(only_one_thread_holds_the_lock)
 {
 	struct guarded g = { 0 };
-	struct mt_run run = { .body = add,
+	struct mt_run run = { .body = add_under_lock,
 			      .shared = &g,
 			      .n_threads = 8,
 			      .n_ops = mt_n_ops(20000) };
@@ -39,7 +39,7 @@ TEST(only_one_thread_holds_the_lock)
 	assert_false(mri_lock_try(&g.lock));
 }
 
-static void *take(void *opaque)
+static void *take_lock(void *opaque)
 {
 	struct guarded *g = opaque;
 
@@ -58,7 +58,7 @@ TEST(waiting_for_the_lock_uses_no_cpu)
 	clockid_t clock;
 
 	mri_lock_take(&g.lock);
-	assert_int_equal(pthread_create(&other, NULL, take, &g), 0);
+	assert_int_equal(pthread_create(&other, NULL, take_lock, &g), 0);
 	nanosleep(&hold, NULL);
 	assert_int_equal(pthread_getcpuclockid(other, &clock), 0);
 	assert_int_equal(clock_gettime(clock, &cpu), 0);

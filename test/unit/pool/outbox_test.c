@@ -49,13 +49,13 @@ static void close_beside(void)
 }
 
 /* The cache of the fixture frees n more pages of a pool, in one burst. */
-static void give(int i, uint32_t n)
+static void free_pages(int i, uint32_t n)
 {
 	mr_frag_free_bulk(b.f.cache, b.addrs[i] + b.n_freed[i], n);
 	b.n_freed[i] += n;
 }
 
-static void expect(int i, uint64_t n_open, uint64_t n_depot)
+static void check_counts(int i, uint64_t n_open, uint64_t n_depot)
 {
 	const struct mr_pool_stats s = pool_stats(b.pools[i]);
 
@@ -83,14 +83,14 @@ static void be_idle(uint32_t n_calls)
 TEST(full_magazine_goes_to_the_depot_of_its_pool)
 {
 	open_beside();
-	give(0, MAG - 1);
-	expect(0, MAG - 1, 0);
+	free_pages(0, MAG - 1);
+	check_counts(0, MAG - 1, 0);
 	assert_int_equal(cache_stats(b.f.cache).n_open, MAG - 1);
-	give(0, 1);
-	expect(0, 0, MAG);
+	free_pages(0, 1);
+	check_counts(0, 0, MAG);
 	assert_int_equal(cache_stats(b.f.cache).n_open, 0);
-	give(0, 192); /* more than one in a burst */
-	expect(0, 0, 4 * MAG);
+	free_pages(0, 192); /* more than one in a burst */
+	check_counts(0, 0, 4 * MAG);
 	assert_in_flight(b.pools[0], 0);
 	assert_int_equal(pool_stats(b.f.pool).recycle_ring, 256);
 	close_beside();
@@ -102,18 +102,18 @@ TEST(partial_magazine_is_fetched_and_counted)
 	uint64_t again[256];
 
 	open_beside();
-	give(0, 10);
+	free_pages(0, 10);
 	mr_cache_flush(b.f.cache);
-	give(0, 7);
+	free_pages(0, 7);
 	mr_cache_flush(b.f.cache);
 	mr_cache_flush(b.f.cache); /* nothing is open */
-	expect(0, 0, 17);
+	check_counts(0, 0, 17);
 	assert_int_equal(mr_frag_alloc_bulk(b.caches[0], again, 16, 2048), 16);
-	expect(0, 0, 0);
+	check_counts(0, 0, 0);
 	assert_int_equal(pool_stats(b.pools[0]).n_cached, 1);
 	mr_frag_free_bulk(b.caches[0], again, 16);
 	/* Without a cache as well. */
-	give(0, 5);
+	free_pages(0, 5);
 	mr_cache_flush(b.f.cache);
 	assert_int_equal(mr_pool_frag_alloc_bulk(b.pools[0], again, 256), 5);
 	mr_pool_frag_free_bulk(b.pools[0], again, 5);
@@ -147,22 +147,22 @@ TEST(pages_wait_for_more_but_not_for_ever)
 		open_beside();
 		calls[i](1); /* nothing is open */
 		for (uint32_t n = 4; n < MAG; n += 4) {
-			give(0, 4);
+			free_pages(0, 4);
 			calls[i](1);
-			expect(0, n, 0);
+			check_counts(0, n, 0);
 		}
-		give(0, 4);
-		expect(0, 0, MAG);
-		give(0, 10);
+		free_pages(0, 4);
+		check_counts(0, 0, MAG);
+		free_pages(0, 10);
 		calls[i](32);
-		expect(0, 10, MAG);
+		check_counts(0, 10, MAG);
 		calls[i](32);
-		expect(0, 0, MAG + 10);
+		check_counts(0, 0, MAG + 10);
 		/* A cache of its pool finds no page: at the next tick. */
-		give(1, 3);
+		free_pages(1, 3);
 		__atomic_store_n(&b.pools[1]->is_starving, 1, __ATOMIC_RELAXED);
 		calls[i](32);
-		expect(1, 0, 3);
+		check_counts(1, 0, 3);
 		close_beside();
 	}
 }
@@ -173,18 +173,18 @@ TEST(a_cache_without_pages_gets_those_of_open_magazines)
 	uint64_t addr;
 
 	open_beside();
-	give(0, 3);
-	give(1, 3);
+	free_pages(0, 3);
+	free_pages(1, 3);
 	assert_int_equal(mr_frag_alloc_bulk(b.caches[0], &addr, 1, 2048), 0);
 	free_own(32);
-	expect(0, 0, 3);
-	expect(1, 3, 0); /* nobody starves there */
+	check_counts(0, 0, 3);
+	check_counts(1, 3, 0); /* nobody starves there */
 	assert_int_equal(alloc_one(b.caches[0], 2048), b.addrs[0][2]);
 	/* It was heard: what is open now stays. */
 	b.n_freed[0] = 2;
-	give(0, 2);
-	give(0, 1);
-	expect(0, 3, 0);
+	free_pages(0, 2);
+	free_pages(0, 1);
+	check_counts(0, 3, 0);
 	close_beside();
 }
 
@@ -201,7 +201,7 @@ TEST(places_are_for_four_pools)
 		open_beside();
 		for (uint32_t k = 0; k < 255; k++)
 			for (int i = 0; i < n_pools; i++) {
-				give(i, 1);
+				free_pages(i, 1);
 				assert_in_flight(b.pools[i], 255 - k);
 			}
 		for (int i = 0; i < n_pools; i++) {
@@ -209,7 +209,7 @@ TEST(places_are_for_four_pools)
 
 			assert_int_equal(s.n_open + s.n_depot, 255);
 			if (n_pools == 4)
-				expect(i, 63, 192);
+				check_counts(i, 63, 192);
 			n_open += s.n_open;
 			n_pools_open += s.n_open > 0;
 		}
@@ -223,7 +223,7 @@ TEST(frees_are_counted_while_a_magazine_is_open)
 {
 	open_beside();
 	assert_int_equal(b.f.cache->n_until_tick, 0);
-	give(0, 1);
+	free_pages(0, 1);
 	assert_int_not_equal(b.f.cache->n_until_tick, 0);
 	assert_int_equal(b.f.cache->own_pages, 256);
 	free_own(1);
@@ -237,10 +237,10 @@ TEST(destroyed_cache_sends_what_it_has_open)
 {
 	open_beside();
 	for (int i = 0; i < N_BESIDE; i++)
-		give(i, 3);
+		free_pages(i, 3);
 	mr_cache_destroy(b.f.cache);
 	for (int i = 0; i < N_BESIDE; i++)
-		expect(i, 0, 3);
+		check_counts(i, 0, 3);
 	mr_cache_create(b.f.pool, &b.f.cache, NULL);
 	close_beside();
 }
@@ -256,8 +256,8 @@ TEST(without_empty_magazines_pages_go_one_by_one)
 	empty = &b.pools[0]->depot.empty;
 	while ((places[n] = mri_stack_pop(empty, &n_failed)) >= 0)
 		n++;
-	give(0, 100);
-	expect(0, 0, 0);
+	free_pages(0, 100);
+	check_counts(0, 0, 0);
 	assert_in_flight(b.pools[0], 156);
 	assert_int_equal(pool_stats(b.f.pool).recycle_ring_full, 100);
 	assert_int_equal(b.f.cache->n_until_tick, 0);
@@ -276,7 +276,7 @@ TEST(a_new_pool_in_an_old_place_is_found)
 	mr_frag_free_bulk(b.caches[1], b.addrs[1], 256);
 	mr_cache_destroy(b.caches[1]);
 	assert_int_equal(mr_pool_destroy(b.pools[1], NULL), 0);
-	give(1, 1); /* of no pool now */
+	free_pages(1, 1); /* of no pool now */
 	assert_int_equal(pool_stats(b.f.pool).free_invalid, 1);
 	late = pool_beside(&b.f, 32, 32768);
 	assert_int_equal(mr_pool_frag_alloc_bulk(late, &addr, 1), 1);

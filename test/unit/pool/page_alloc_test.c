@@ -35,13 +35,14 @@ static void close_pages(struct fixture *f)
 	assert_int_equal(f->allocator.n_out, 0);
 }
 
-static void take(struct fixture *f, uint32_t order, uint32_t *pages, uint32_t n)
+static void take_pages(struct fixture *f, uint32_t order, uint32_t *pages,
+		       uint32_t n)
 {
 	assert_int_equal(mri_page_alloc_blocks(&f->pa, order, pages, n), n);
 }
 
-static void give(struct fixture *f, uint32_t order, const uint32_t *pages,
-		 uint32_t n)
+static void give_pages(struct fixture *f, uint32_t order, const uint32_t *pages,
+		       uint32_t n)
 {
 	mri_page_free_blocks(&f->pa, order, pages, n);
 	assert_int_equal(f->pa.counters.free_double, 0);
@@ -56,7 +57,7 @@ TEST(fresh_pages_come_in_the_order_of_addresses)
 
 		open_pages(&f, shift, 512, 128);
 		for (uint32_t at = 0; at + 65 <= 512; at += 65) {
-			take(&f, 0, pages, 65);
+			take_pages(&f, 0, pages, 65);
 			for (uint32_t i = 0; i < 65; i++)
 				assert_int_equal(pages[i], at + i);
 		}
@@ -71,15 +72,15 @@ TEST(fragmented_groups_are_used_first)
 	uint32_t one, two, pages[8];
 
 	open_pages(&f, 12, 64, 64);
-	take(&f, 0, &one, 1);
-	take(&f, 0, pages, 7);
+	take_pages(&f, 0, &one, 1);
+	take_pages(&f, 0, pages, 7);
 	for (uint32_t i = 0; i < 7; i++)
 		assert_int_equal(pages[i] / 8, one / 8);
 	/* Of a group with 1 + 2 + 4 pages free, two take the 2. */
-	give(&f, 0, pages, 7);
-	take(&f, 1, &two, 1);
+	give_pages(&f, 0, pages, 7);
+	take_pages(&f, 1, &two, 1);
 	assert_int_equal(two / 8, one / 8);
-	take(&f, 2, pages, 1);
+	take_pages(&f, 2, pages, 1);
 	assert_int_equal(pages[0] / 8, one / 8);
 	close_pages(&f);
 }
@@ -91,10 +92,10 @@ TEST(whole_groups_are_used_last_in_first_out)
 	uint32_t blocks[4], again[2];
 
 	open_pages(&f, 12, 64, 64);
-	take(&f, 3, blocks, 4);
-	give(&f, 3, &blocks[2], 1);
-	give(&f, 3, &blocks[0], 1);
-	take(&f, 3, again, 2);
+	take_pages(&f, 3, blocks, 4);
+	give_pages(&f, 3, &blocks[2], 1);
+	give_pages(&f, 3, &blocks[0], 1);
+	take_pages(&f, 3, again, 2);
 	assert_int_equal(again[0], blocks[0]);
 	assert_int_equal(again[1], blocks[2]);
 	close_pages(&f);
@@ -111,7 +112,7 @@ TEST(near_and_low_segments_are_used_first)
 		open_pages(&f, 12, 256, 64);
 		f.pa.near = 1u << 1 | 1u << 3;
 		for (uint32_t i = 0; i < 4; i++) {
-			take(&f, order, pages[i], 64 >> order);
+			take_pages(&f, order, pages[i], 64 >> order);
 			for (uint32_t k = 0; k < 64u >> order; k++)
 				assert_int_equal(pages[i][k] / 64,
 						 order_of_segments[i]);
@@ -138,7 +139,7 @@ TEST(double_frees_are_counted_and_left_alone)
 	uint32_t pages[3];
 
 	open_pages(&f, 12, 64, 64);
-	take(&f, 0, pages, 3);
+	take_pages(&f, 0, pages, 3);
 	for (uint32_t i = 0; i < sizeof(frees) / sizeof(frees[0]); i++) {
 		mri_page_free_blocks(&f.pa, frees[i].order, frees[i].pages,
 				     frees[i].n);
@@ -158,10 +159,10 @@ TEST(last_segment_is_removed_when_it_is_free)
 	static uint32_t pages[192];
 
 	open_pages(&f, 12, 192, 64);
-	take(&f, 0, pages, 192);
-	give(&f, 0, pages + 128, 63);
+	take_pages(&f, 0, pages, 192);
+	give_pages(&f, 0, pages + 128, 63);
 	assert_false(mri_page_alloc_remove_last(&f.pa));
-	give(&f, 0, pages + 191, 1);
+	give_pages(&f, 0, pages + 191, 1);
 	assert_true(mri_page_alloc_remove_last(&f.pa));
 	assert_int_equal(f.pa.n_pages, 128);
 	assert_int_equal(f.pa.n_segments, 2);
@@ -177,8 +178,8 @@ TEST(last_segment_is_removed_when_it_is_free)
 	mri_page_alloc_populate(&f.pa, 190);
 	assert_false(mri_page_back_one(&f.pa, 191));
 	assert_int_equal(assert_page_lists(&f.pa), 62);
-	give(&f, 0, pages, 128);
+	give_pages(&f, 0, pages, 128);
 	assert_int_equal(assert_page_lists(&f.pa), 190);
-	take(&f, 0, pages, 190);
+	take_pages(&f, 0, pages, 190);
 	close_pages(&f);
 }

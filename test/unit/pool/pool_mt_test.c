@@ -192,7 +192,7 @@ static struct mr_frame *pick_frame(struct worker *w)
 }
 
 /* What the words say before the library hears of it: never too late. */
-static void give_up(struct worker *w, const struct mr_frame *frame)
+static void remove_owner(struct worker *w, const struct mr_frame *frame)
 {
 	check_frames(w, frame, 1);
 	mt_check(w->thread->run, add_owners(w, frame->addr, -1) != 0);
@@ -216,7 +216,7 @@ static void free_some(struct worker *w, uint32_t n)
 
 	w->n_held -= n;
 	for (uint32_t i = 0; i < n; i++) {
-		give_up(w, &w->held[w->n_held + i]);
+		remove_owner(w, &w->held[w->n_held + i]);
 		addrs[i] = w->held[w->n_held + i].addr;
 	}
 	switch (mt_random(w->thread, 8)) {
@@ -294,7 +294,7 @@ static void do_send(struct worker *w)
 	if (send_frame(w, to, *frame)) {
 		w->n_held -= !is_flood;
 	} else if (is_flood) {
-		give_up(w, frame);
+		remove_owner(w, frame);
 		mr_frame_free_bulk(w->cache, frame, 1);
 	}
 }
@@ -321,7 +321,7 @@ static void do_write(struct worker *w)
 	int err;
 
 	/* It may be given up behind unshare()'s back; if not, we take it. */
-	give_up(w, frame);
+	remove_owner(w, frame);
 	err = mr_frame_unshare(w->cache, frame, 1);
 	mt_check(w->thread->run,
 		 err == 0 || err == (is_mine ? -ENOMEM : -EINVAL));

@@ -97,7 +97,7 @@ static const struct mr_driver linked = {
 static struct pool_fixture f;
 static struct mr_port *port;
 
-static void note(void *opaque, struct mr_port *of, uint32_t events)
+static void note_events(void *opaque, struct mr_port *of, uint32_t events)
 {
 	assert_ptr_equal(opaque, &fake);
 	assert_ptr_equal(of, port);
@@ -113,7 +113,7 @@ static void open_port(const char *spec)
 					       .pool = f.pool };
 
 	assert_int_equal(mr_port_open(f.ctx, spec, &config, &port, NULL), 0);
-	assert_int_equal(mr_port_subscribe(port, note, &fake), 0);
+	assert_int_equal(mr_port_subscribe(port, note_events, &fake), 0);
 }
 
 /* Poll once: what the subscriber was told; 0: it was not called. */
@@ -275,13 +275,13 @@ EVENTS_TEST(links_of_several_ports_are_waited_for_together)
 EVENTS_TEST(a_port_has_one_subscriber)
 {
 	open_port("polled:x");
-	assert_int_equal(mr_port_subscribe(port, note, NULL), -EBUSY);
+	assert_int_equal(mr_port_subscribe(port, note_events, NULL), -EBUSY);
 	assert_int_equal(mr_port_subscribe(port, NULL, NULL), 0);
 	fake.info.mtu_bytes = 9000;
 	fake.n_told = 0;
 	assert_int_equal(mr_port_poll(port), 1);
 	assert_int_equal(fake.n_told, 0);
-	assert_int_equal(mr_port_subscribe(port, note, &fake), 0);
+	assert_int_equal(mr_port_subscribe(port, note_events, &fake), 0);
 	mr_port_close(port);
 }
 

@@ -33,7 +33,7 @@ static struct {
 	bool has_long;      /* frames of several entries */
 } b;
 
-static void begin(void)
+static void open_gro(void)
 {
 	struct mr_port_config config = { .size = sizeof(config) };
 
@@ -51,7 +51,7 @@ static void begin(void)
 	seed = 1;
 }
 
-static void end(void)
+static void close_gro(void)
 {
 	mr_frame_free_bulk(b.f.cache, b.frames, b.n);
 	mr_port_close(b.near);
@@ -232,7 +232,7 @@ TEST(segmentation_restores_a_burst)
 {
 	uint64_t n_all = 0, n_merged = 0;
 
-	begin();
+	open_gro();
 	b.has_long = true;
 	for (uint32_t round = 0; round < ROUNDS; round++) {
 		uint32_t n, n_fewer, n_before;
@@ -255,14 +255,14 @@ TEST(segmentation_restores_a_burst)
 	}
 	/* Most frames are the next ones of their flow. */
 	assert_true(n_merged > n_all / 4);
-	end();
+	close_gro();
 }
 
 /* ---- the inverse ---- */
 
 TEST(merging_restores_a_long_frame)
 {
-	begin();
+	open_gro();
 	for (uint32_t c = 0; c < 8 * 4; c++) {
 		const uint32_t n_segments = 2 + c / 8 * 5;
 		const bool has_short_end = c & 4;
@@ -312,7 +312,7 @@ TEST(merging_restores_a_long_frame)
 		mr_frame_free_bulk(b.f.cache, b.got, n);
 		b.n = 0;
 	}
-	end();
+	close_gro();
 }
 
 /* ---- one rule after the other ---- */
@@ -341,13 +341,13 @@ static bool are_merged(const struct spec *first, const struct spec *second,
 {
 	bool result;
 
-	begin();
+	open_gro();
 	append_spec(first);
 	append_spec(second);
 	result = mr_gro(b.f.cache, offloads, b.mtu_bytes, b.frames, b.metas,
 			b.n) == 1;
 	assert_int_equal(mr_frame_n_frames(b.frames, b.n), result ? 1 : 2);
-	end();
+	close_gro();
 	return result;
 }
 
@@ -412,14 +412,14 @@ TEST(a_flow_is_not_merged_past_a_frame_of_unknown_flow)
 	uint8_t bytes[MAX_BYTES];
 	uint32_t n, n_header;
 
-	begin();
+	open_gro();
 	s.is_v6 = s.is_udp = true;
 	append_spec(&s);
 	n = make(bytes, &s, &n_header);
 	append(bytes, n, n_header - 4, 0, (struct mr_meta){ 0 });
 	append_spec(&s);
 	assert_int_equal(mr_gro(b.f.cache, ALL, 0, b.frames, b.metas, b.n), 0);
-	end();
+	close_gro();
 }
 
 /* Metadata that a merged frame could not have stays with its frame. */
@@ -447,7 +447,7 @@ TEST(metadata_must_agree)
 	const struct spec second = follower();
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		begin();
+		open_gro();
 		append_spec(&plain);
 		append_spec(&second);
 		b.metas[0] = cases[i].first;
@@ -459,7 +459,7 @@ TEST(metadata_must_agree)
 			assert_int_equal(b.metas[0].valid,
 					 cases[i].first.valid | MR_META_CSUM |
 						 MR_META_GSO);
-		end();
+		close_gro();
 	}
 }
 
@@ -469,7 +469,7 @@ TEST(a_tunnels_partial_sum_is_not_that_of_the_frame)
 	struct spec second = follower();
 
 	for (uint32_t i = 0; i < 2; i++) {
-		begin();
+		open_gro();
 		second.is_sum_partial = true;
 		append_spec(&plain);
 		append_spec(&second);
@@ -479,7 +479,7 @@ TEST(a_tunnels_partial_sum_is_not_that_of_the_frame)
 		assert_int_equal(
 			mr_gro(b.f.cache, ALL, 0, b.frames, b.metas, b.n),
 			1 - i);
-		end();
+		close_gro();
 	}
 }
 
@@ -489,14 +489,14 @@ TEST(shared_frames_stay_as_they_are)
 	const struct spec second = follower();
 
 	for (uint32_t i = 0; i < 2; i++) {
-		begin();
+		open_gro();
 		append_spec(&plain);
 		append_spec(&second);
 		assert_int_equal(mr_frame_ref(b.f.cache, &b.frames[i], 1), 0);
 		assert_int_equal(
 			mr_gro(b.f.cache, ALL, 0, b.frames, b.metas, b.n), 0);
 		mr_frame_free_bulk(b.f.cache, &b.frames[i], 1);
-		end();
+		close_gro();
 	}
 }
 
@@ -504,7 +504,7 @@ TEST(a_frame_has_no_more_entries_than_ports_take)
 {
 	struct spec s = plain;
 
-	begin();
+	open_gro();
 	for (uint32_t i = 0; i < MR_MAX_SEGS + 3; i++) {
 		append_spec(&s);
 		s.id++;
@@ -515,5 +515,5 @@ TEST(a_frame_has_no_more_entries_than_ports_take)
 	assert_int_equal(mr_frame_n_entries(b.frames), MR_MAX_SEGS);
 	assert_int_equal(mr_frame_n_entries(b.frames + MR_MAX_SEGS), 3);
 	assert_int_equal(b.metas[MR_MAX_SEGS].gso_bytes, MSS);
-	end();
+	close_gro();
 }

@@ -71,7 +71,7 @@ ssize_t __wrap_send(int fd, const void *bytes, size_t n, int flags)
 	return (ssize_t)n;
 }
 
-static ssize_t say(struct answer *answer, uint16_t type, int error)
+static ssize_t answer_with(struct answer *answer, uint16_t type, int error)
 {
 	answer->header.nlmsg_type = type;
 	answer->header.nlmsg_len = NLMSG_LENGTH(
@@ -106,21 +106,22 @@ ssize_t __wrap_recv(int fd, void *bytes, size_t n, int flags)
 	switch (asked[fd].header.nlmsg_type) {
 	case RTM_GETLINK:
 		if (asked[fd].ifindex == OTHER && kernel->link != 0)
-			return say(answers, NLMSG_ERROR, kernel->link);
+			return answer_with(answers, NLMSG_ERROR, kernel->link);
 		answers->header.nlmsg_len = NLMSG_LENGTH(sizeof(answers->link));
 		return answers->header.nlmsg_len;
 	case RTM_GETROUTE:
-		return say(answers, NLMSG_DONE, kernel->routes);
+		return answer_with(answers, NLMSG_DONE, kernel->routes);
 	case RTM_GETADDR:
 		n_first = say_address(answers);
-		return n_first +
-		       say((void *)((char *)bytes + n_first), NLMSG_DONE, 0);
+		return n_first + answer_with((void *)((char *)bytes + n_first),
+					     NLMSG_DONE, 0);
 	case SOCK_DIAG_BY_FAMILY:
 		if (asked[fd].family == AF_INET)
-			return say(answers, NLMSG_DONE, kernel->tcp4);
+			return answer_with(answers, NLMSG_DONE, kernel->tcp4);
 		if (kernel->tcp6_error != 0)
-			return say(answers, NLMSG_ERROR, kernel->tcp6_error);
-		return say(answers, NLMSG_DONE, kernel->tcp6);
+			return answer_with(answers, NLMSG_ERROR,
+					   kernel->tcp6_error);
+		return answer_with(answers, NLMSG_DONE, kernel->tcp6);
 	default:
 		fail_msg("an unknown request");
 		return -1;
@@ -179,7 +180,7 @@ TEST(loopback_is_in_use)
 			 MR_NETDEV_IN_USE);
 }
 
-static void count(void *opaque, const struct mr_netdev_session *session)
+static void count_session(void *opaque, const struct mr_netdev_session *session)
 {
 	(void)session;
 	++*(uint32_t *)opaque;
@@ -190,11 +191,11 @@ TEST(services_always_in_use_report_no_sessions)
 	struct mr_reason why;
 	uint32_t n = 0;
 
-	assert_int_equal(mr_netdev_sessions(if_nametoindex("lo"), count, &n,
-					    &why),
+	assert_int_equal(mr_netdev_sessions(if_nametoindex("lo"), count_session,
+					    &n, &why),
 			 -EBUSY);
 	assert_non_null(strstr(why.text, "loopback"));
-	assert_int_equal(mr_netdev_sessions(INT32_MAX, count, &n, &why),
+	assert_int_equal(mr_netdev_sessions(INT32_MAX, count_session, &n, &why),
 			 -ENODEV);
 	assert_non_null(strstr(why.text, "cannot list"));
 	assert_int_equal(n, 0);

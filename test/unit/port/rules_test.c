@@ -152,7 +152,7 @@ static int tear_down(void **state)
 
 #define RULES_TEST(name) TEST_WITH(set_up, tear_down, name)
 
-static void refuse(int err, const char *words)
+static void check_refused_rule(int err, const char *words)
 {
 	struct mr_reason why;
 
@@ -165,23 +165,23 @@ RULES_TEST(wrong_sets_are_refused)
 	struct mr_reason why;
 
 	told.open_err = -EPERM;
-	refuse(-EPERM, "no room");
+	check_refused_rule(-EPERM, "no room");
 	told.caps_err = -ENOTSUP;
-	refuse(-ENOTSUP, "not today");
+	check_refused_rule(-ENOTSUP, "not today");
 	told.caps_err = 0;
 	bench.ports[1] = bench.ports[0];
-	refuse(-EINVAL, "twice");
+	check_refused_rule(-EINVAL, "twice");
 	bench.ports[1] = &bench.memory[1];
 	bench.memory[1].driver = &other;
-	refuse(-EINVAL, "one driver");
+	check_refused_rule(-EINVAL, "one driver");
 	bench.memory[1].driver = &none;
-	refuse(-ENOTSUP, "driver none has no rules");
+	check_refused_rule(-ENOTSUP, "driver none has no rules");
 	bench.config.n_max = UINT32_MAX;
-	refuse(-EINVAL, "n_max");
+	check_refused_rule(-EINVAL, "n_max");
 	bench.config.n_ports = 65;
-	refuse(-EINVAL, "n_ports is 65");
+	check_refused_rule(-EINVAL, "n_ports is 65");
 	bench.config.n_ports = 0;
-	refuse(-EINVAL, "n_ports is 0");
+	check_refused_rule(-EINVAL, "n_ports is 0");
 	bench.config.size = 0;
 	assert_int_equal(mr_rules_open(&bench.config, &bench.rules, &why),
 			 -EINVAL);
@@ -197,14 +197,14 @@ RULES_TEST(a_set_accepts_only_matches_of_all_its_ports)
 
 	told.matches = 1u << MR_RULE_ANY;
 	bench.config.n_hops = bench.config.id_step = 1;
-	refuse(-ENOTSUP, "no rules for flows");
+	check_refused_rule(-ENOTSUP, "no rules for flows");
 	bench.config.n_hops = 0;
 	assert_int_equal(mr_rules_open(&bench.config, &rules, &why), 0);
 	assert_int_equal(mr_rules_add(rules, &station, 1, &id), 0);
-	refuse(-EBUSY, "has a set");
+	check_refused_rule(-EBUSY, "has a set");
 	mr_rules_close(rules);
 	told.open_err = -EPERM;
-	refuse(-EPERM, "no room");
+	check_refused_rule(-EPERM, "no room");
 	told.open_err = 0;
 	assert_int_equal(mr_rules_open(&bench.config, &rules, &why), 0);
 	mr_rules_close(rules);
@@ -295,9 +295,9 @@ RULES_TEST(flows_need_next_hops_and_two_ports)
 	uint32_t id;
 
 	bench.config.n_hops = 8;
-	refuse(-EINVAL, "id_step");
+	check_refused_rule(-EINVAL, "id_step");
 	bench.config.n_hops = 1u << MR_FLOW_HOP_BITS;
-	refuse(-EINVAL, "n_hops");
+	check_refused_rule(-EINVAL, "n_hops");
 	bench.config.n_hops = 0;
 	assert_int_equal(mr_rules_open(&bench.config, &bench.rules, NULL), 0);
 	assert_int_equal(mr_rules_add(bench.rules, &flow, 1, &id), 0);

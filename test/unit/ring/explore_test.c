@@ -45,7 +45,8 @@ static void begin_rings(void *shared)
 	stepped_spsc_start_at(&r->spsc, UINT32_MAX);
 }
 
-static void take(struct rings *r, const struct mr_frame *frames, uint32_t n)
+static void take_frames(struct rings *r, const struct mr_frame *frames,
+			uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		const struct mr_frame want = entry_of(frames[i].addr);
@@ -75,9 +76,9 @@ static void consumes(void *shared)
 	struct rings *r = shared;
 	struct mr_frame frames[CAPACITY];
 
-	take(r, frames, stepped_spsc_dequeue(&r->spsc, frames, 1));
-	take(r, frames, stepped_spsc_dequeue(&r->spsc, frames, 2));
-	take(r, frames, stepped_spsc_dequeue(&r->spsc, frames, 2));
+	take_frames(r, frames, stepped_spsc_dequeue(&r->spsc, frames, 1));
+	take_frames(r, frames, stepped_spsc_dequeue(&r->spsc, frames, 2));
+	take_frames(r, frames, stepped_spsc_dequeue(&r->spsc, frames, 2));
 }
 
 static void end_spsc(void *shared)

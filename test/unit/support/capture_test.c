@@ -101,7 +101,7 @@ static int try_to_start(struct bed *bed, const struct capture_request *request,
 	return err;
 }
 
-static void start(struct bed *bed, struct capture_request request)
+static void start_capture(struct bed *bed, struct capture_request request)
 {
 	struct mr_reason why;
 
@@ -126,7 +126,7 @@ static void assert_no_more(struct bed *bed)
 	assert_false(capture_next(bed->capture, &record));
 }
 
-static void receive(struct bed *bed, uint32_t port)
+static void receive_frames(struct bed *bed, uint32_t port)
 {
 	assert_true(capture_is_on(&bed->slots[0]));
 	recorder_rx(bed->slots[0], port, 3, bed->frames, NULL, N_FRAMES);
@@ -139,11 +139,12 @@ TEST(a_port_lists_frames_received_and_sent)
 
 	open_bed(&bed);
 	assert_false(capture_is_on(&bed.slots[0]));
-	start(&bed, (struct capture_request){
-			    .what = CAPTURE_PORT, .port = "b", .n_bytes = 62 });
-	receive(&bed, 0);
+	start_capture(&bed, (struct capture_request){ .what = CAPTURE_PORT,
+						      .port = "b",
+						      .n_bytes = 62 });
+	receive_frames(&bed, 0);
 	assert_no_more(&bed); /* the other port */
-	receive(&bed, 1);
+	receive_frames(&bed, 1);
 	for (uint32_t i = 0; i < N_FRAMES; i++) {
 		record = next(&bed);
 		assert_int_equal(record.event, CAPTURE_RX);
@@ -182,8 +183,8 @@ TEST(a_tag_beside_a_frame_is_named)
 	struct bed bed;
 
 	open_bed(&bed);
-	start(&bed, (struct capture_request){ .what = CAPTURE_PORT,
-					      .port = "null:" });
+	start_capture(&bed, (struct capture_request){ .what = CAPTURE_PORT,
+						      .port = "null:" });
 	recorder_rx(bed.slots[0], 0, 0, bed.frames, metas, 2);
 	assert_null(strstr(next(&bed).text, "VLAN"));
 	assert_non_null(strstr(next(&bed).text, "of 136; VLAN 7, in metadata"));
@@ -196,8 +197,8 @@ TEST(refused_frames_are_not_captured_as_sent)
 
 	open_bed(&bed);
 	mr_port_txq(bed.plane.ports[0], 0)->burst = take_three;
-	start(&bed, (struct capture_request){ .what = CAPTURE_PORT,
-					      .port = "null:" });
+	start_capture(&bed, (struct capture_request){ .what = CAPTURE_PORT,
+						      .port = "null:" });
 	for (uint32_t round = 0; round < 3; round++) {
 		assert_int_equal(recorder_send(bed.slots[0], bed.workers[0], 0,
 					       bed.frames, NULL, N_FRAMES),
@@ -245,9 +246,10 @@ TEST(a_filter_chooses)
 		assert_non_null(strstr(why.text, "see pcap-filter(7)"));
 		assert_false(capture_is_on(&bed.slots[0]));
 	}
-	start(&bed, (struct capture_request){ .what = CAPTURE_DROPS,
-					      .filter = "ether[20] = 5" });
-	receive(&bed, 1);
+	start_capture(&bed,
+		      (struct capture_request){ .what = CAPTURE_DROPS,
+						.filter = "ether[20] = 5" });
+	receive_frames(&bed, 1);
 	recorder_drop(bed.slots[0], CAPTURE_LAST_PORT, bed.frames, N_FRAMES,
 		      "tired");
 	assert_int_equal(next(&bed).n_frame, 65);
@@ -263,9 +265,9 @@ TEST(a_trace_follows_marked_frames_and_no_others)
 	struct bed bed;
 
 	open_bed(&bed);
-	start(&bed,
-	      (struct capture_request){ .what = CAPTURE_TRACE, .n_frames = 2 });
-	receive(&bed, 0); /* frames 0 and 1 */
+	start_capture(&bed, (struct capture_request){ .what = CAPTURE_TRACE,
+						      .n_frames = 2 });
+	receive_frames(&bed, 0); /* frames 0 and 1 */
 	for (uint32_t i = 0; i < N_FRAMES; i++) {
 		assert_int_equal(bed.frames[i].flags,
 				 i < 2 ? CAPTURE_TRACED : 0);
@@ -288,7 +290,8 @@ TEST(a_trace_follows_marked_frames_and_no_others)
 			assert_string_equal(record.why, "tired");
 	}
 	assert_no_more(&bed);
-	receive(&bed, 0); /* again, as through pair: ports; two were enough */
+	receive_frames(&bed,
+		       0); /* again, as through pair: ports; two were enough */
 	recorder_drop(bed.slots[0], 0, bed.frames, N_FRAMES, "tired");
 	assert_no_more(&bed);
 	close_bed(&bed);
@@ -301,15 +304,15 @@ TEST(frames_beyond_the_ring_only_count_as_missed)
 	struct bed bed;
 
 	open_bed(&bed);
-	start(&bed, (struct capture_request){ .what = CAPTURE_PORT,
-					      .port = "null:" });
+	start_capture(&bed, (struct capture_request){ .what = CAPTURE_PORT,
+						      .port = "null:" });
 	assert_int_equal(capture_missed(bed.capture).offloaded, 0);
 	bed.n_offloaded += 9;
 	assert_int_equal(capture_missed(bed.capture).offloaded, 9);
 	for (uint32_t round = 0; round < 3; round++) {
 		n_missed = capture_missed(bed.capture).ring_full;
 		while (capture_missed(bed.capture).ring_full == n_missed) {
-			receive(&bed, 0);
+			receive_frames(&bed, 0);
 			n_received += N_FRAMES;
 		}
 		assert_true(n_received > 10000);
@@ -333,11 +336,11 @@ TEST(one_capture_runs_at_a_time_and_its_fd_signals_records)
 
 	open_bed(&bed);
 	at = (struct pollfd){ .fd = capture_fd(bed.capture), .events = POLLIN };
-	start(&bed, request);
+	start_capture(&bed, request);
 	assert_int_equal(capture_start(bed.capture, &request, &why), -EBUSY);
 	assert_int_equal(poll(&at, 1, 0), 0);
 	for (uint32_t i = 0; i < 3; i++) {
-		receive(&bed, 0);
+		receive_frames(&bed, 0);
 		assert_int_equal(poll(&at, 1, 0), 1);
 		capture_heard(bed.capture);
 		assert_int_equal(poll(&at, 1, 0), 0);
@@ -356,7 +359,7 @@ struct busy {
 	bool is_over; /* atomic */
 };
 
-static void *work(void *opaque)
+static void *run_worker(void *opaque)
 {
 	struct busy *busy = opaque;
 	struct bed *bed = busy->bed;
@@ -390,7 +393,7 @@ TEST_AS(NULL, NULL, captures_begin_and_end_while_a_worker_runs, true)
 	struct busy busy = { .bed = &bed };
 
 	open_bed(&bed);
-	assert_int_equal(pthread_create(&thread, NULL, work, &busy), 0);
+	assert_int_equal(pthread_create(&thread, NULL, run_worker, &busy), 0);
 	for (uint32_t round = 0; round < N_ROUNDS || n_seen == 0; round++) {
 		int err;
 

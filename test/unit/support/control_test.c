@@ -20,13 +20,14 @@
 #include "support/listen.h"
 #include "support/settings.h"
 
-static void take(struct snapshot *snapshot, void *opaque)
+static void take_snapshot(struct snapshot *snapshot, void *opaque)
 {
 	(void)snapshot;
 	(void)opaque;
 }
 
-static const struct app_counters counters = { .program = "test", .take = take };
+static const struct app_counters counters = { .program = "test",
+					      .take = take_snapshot };
 
 /* The app of the verbs below. */
 struct app {
@@ -65,8 +66,8 @@ static const struct yaml_key one_key[] = {
 	{ .name = NULL },
 };
 
-static void *parse(void *opaque, const char *name, const char *bytes,
-		   size_t n_bytes, struct yaml_errors *ret_errors)
+static void *parse_file(void *opaque, const char *name, const char *bytes,
+			size_t n_bytes, struct yaml_errors *ret_errors)
 {
 	uint32_t *next = calloc(1, sizeof(*next));
 
@@ -86,7 +87,7 @@ static const void *current(void *opaque)
 	return &zero;
 }
 
-static int apply(void *opaque, void *next, struct mr_reason *ret_why)
+static int apply_settings(void *opaque, void *next, struct mr_reason *ret_why)
 {
 	struct app *app = opaque;
 
@@ -109,10 +110,10 @@ static int result(void *opaque, struct mr_reason *ret_why)
 
 static const struct settings_ops settings = {
 	.keys = one_key,
-	.parse = parse,
+	.parse = parse_file,
 	.destroy = free,
 	.current = current,
-	.apply = apply,
+	.apply = apply_settings,
 	.result = result,
 };
 
@@ -187,7 +188,7 @@ static int client(const struct bed *bed)
 	return connect_to(path);
 }
 
-static void say(int fd, const char *text)
+static void send_text(int fd, const char *text)
 {
 	assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL),
 			 strlen(text));
@@ -233,17 +234,17 @@ TEST(requests_are_answered_in_order)
 
 	open_bed(&bed);
 	fd = client(&bed);
-	say(fd, "{\"verb\":\"hello\"}\n{\"v\":1,\"verb\":\"set\","
-		"\"log_level\":\"debug\"}\n{\"verb\":\"conf");
+	send_text(fd, "{\"verb\":\"hello\"}\n{\"v\":1,\"verb\":\"set\","
+		      "\"log_level\":\"debug\"}\n{\"verb\":\"conf");
 	serve(&bed);
 	assert_string_equal(strchr(heard(fd), '\n') + 1,
 			    "{\"end\":true}\n{\"end\":true}\n");
 	assert_int_equal(bed.plane.log_level, MR_LOG_DEBUG);
-	say(fd, "ig\"}\n{\"verb\":\"stats\"}\n");
+	send_text(fd, "ig\"}\n{\"verb\":\"stats\"}\n");
 	serve(&bed);
 	assert_says(heard(fd), "\"log_level\":\"debug\"");
 	/* Its side may be closed before the answer. */
-	say(fd, "{\"verb\":\"hello\"}\n");
+	send_text(fd, "{\"verb\":\"hello\"}\n");
 	shutdown(fd, SHUT_WR);
 	serve(&bed);
 	assert_says(heard(fd), "\"verbs\":[\"hello\",\"stats\",\"config\","
@@ -284,8 +285,8 @@ TEST(an_unknown_request_is_refused_by_name)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const char *text;
 
-		say(fd, cases[i].line);
-		say(fd, "\n");
+		send_text(fd, cases[i].line);
+		send_text(fd, "\n");
 		serve(&bed);
 		text = heard(fd);
 		assert_says(text, "{\"error\":\"");
@@ -308,11 +309,11 @@ TEST(a_line_that_is_too_long_is_refused)
 	memset(part, ' ', sizeof(part) - 1);
 	for (uint32_t n = 0; n < CONTROL_MAX_LINE; n += sizeof(part) - 1) {
 		if (n < CONTROL_MAX_LINE / 2)
-			say(other, part);
-		say(fd, part);
+			send_text(other, part);
+		send_text(fd, part);
 		serve(&bed);
 	}
-	say(other, "{\"verb\":\"hello\"}\n");
+	send_text(other, "{\"verb\":\"hello\"}\n");
 	serve(&bed);
 	assert_says(heard(fd), "shorter than 4 MiB");
 	assert_ended(fd);
@@ -331,7 +332,7 @@ TEST(a_client_that_does_not_read_is_not_waited_for)
 	open_bed(&bed);
 	fd = client(&bed);
 	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
-	say(fd, "{\"verb\":\"flood\"}\n");
+	send_text(fd, "{\"verb\":\"flood\"}\n");
 	for (int i = 0; i < 100000; i++)
 		control_serve(bed.control);
 	/* What is pending has a bound. */
@@ -340,7 +341,7 @@ TEST(a_client_that_does_not_read_is_not_waited_for)
 		control_serve(bed.control);
 	assert_int_equal(bed.app.n_lines, n_lines);
 	other = client(&bed);
-	say(other, "{\"verb\":\"hello\"}\n");
+	send_text(other, "{\"verb\":\"hello\"}\n");
 	serve(&bed);
 	assert_says(heard(other), "\"program\":\"mr-test\"");
 	close(other);
@@ -356,7 +357,7 @@ TEST(a_new_client_replaces_the_one_idle_longest)
 
 	open_bed(&bed);
 	waits = client(&bed);
-	say(waits, "{\"verb\":\"wait\"}\n");
+	send_text(waits, "{\"verb\":\"wait\"}\n");
 	serve(&bed);
 	for (int i = 0; i < 200; i++) {
 		fds[i] = client(&bed);
@@ -365,7 +366,7 @@ TEST(a_new_client_replaces_the_one_idle_longest)
 	}
 	assert_says(heard(fds[0]), "too many clients");
 	assert_ended(fds[0]);
-	say(fds[199], "{\"verb\":\"hello\"}\n");
+	send_text(fds[199], "{\"verb\":\"hello\"}\n");
 	serve(&bed);
 	assert_says(heard(fds[199]), "\"program\":\"mr-test\"");
 	/* What the program owes an answer stays. */
@@ -386,7 +387,7 @@ TEST(a_verb_ends_if_its_client_is_gone)
 
 	open_bed(&bed);
 	fd = client(&bed);
-	say(fd, "{\"verb\":\"wait\"}\n");
+	send_text(fd, "{\"verb\":\"wait\"}\n");
 	serve(&bed);
 	close(fd);
 	serve(&bed);
@@ -409,10 +410,10 @@ TEST(each_apply_gets_its_result)
 	second = client(&bed);
 	serve(&bed);
 	first = client(&bed);
-	say(first, one);
+	send_text(first, one);
 	serve(&bed);
-	say(second, one);
-	say(second, one);
+	send_text(second, one);
+	send_text(second, one);
 	control_serve(bed.control);
 	assert_says(heard(second), "busy; nothing has changed");
 	bed.app.is_applying = false;

@@ -134,7 +134,7 @@ TEST(frames_left_at_the_end_are_sent_or_counted)
 
 static bool is_over; /* atomic */
 
-static void *spin(void *opaque)
+static void *spin_until_end(void *opaque)
 {
 	while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED))
 		;
@@ -170,8 +170,10 @@ TEST(the_reason_why_a_worker_hangs_is_reported)
 		uint32_t n_threads;
 		const char *words, *or_words;
 	} cases[] = {
-		{ spin, 1, "it is still running", "another thread uses" },
-		{ spin, MAX_THREADS, "another thread uses", "its core" },
+		{ spin_until_end, 1, "it is still running",
+		  "another thread uses" },
+		{ spin_until_end, MAX_THREADS, "another thread uses",
+		  "its core" },
 		{ sleep_long, 1, "waits in the kernel", "does not respond" },
 	};
 	pthread_t threads[MAX_THREADS];

@@ -106,15 +106,15 @@ TEST(counters_and_gauges_have_their_names)
 	free(text);
 }
 
-static void take(struct snapshot *snapshot, void *opaque)
+static void take_snapshot(struct snapshot *snapshot, void *opaque)
 {
 	(void)snapshot;
 	(void)opaque;
 }
 
 /* What the program answers by the end of the connection. */
-static void ask(struct control *control, const char *path, const char *request,
-		char *ret, size_t n_bytes)
+static void ask_http(struct control *control, const char *path,
+		     const char *request, char *ret, size_t n_bytes)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -145,7 +145,8 @@ static void ask(struct control *control, const char *path, const char *request,
 TEST(metrics_are_served_in_the_control_sockets_loop)
 {
 	static const char *const specs[] = { "null:" };
-	const struct app_counters none = { .program = "mr-test", .take = take };
+	const struct app_counters none = { .program = "mr-test",
+					   .take = take_snapshot };
 	const struct dataplane_config config = { .program = "test",
 						 .specs = specs,
 						 .n_ports = 1,
@@ -174,25 +175,28 @@ TEST(metrics_are_served_in_the_control_sockets_loop)
 	assert_true(control_begin(
 		control,
 		&(struct control_view){ .plane = &plane, .counters = &none }));
-	ask(control, where + 5, "GET /metrics HTTP/1.0\r\n\r\n", text,
-	    sizeof(text));
+	ask_http(control, where + 5, "GET /metrics HTTP/1.0\r\n\r\n", text,
+		 sizeof(text));
 	assert_says(text, " 200 OK\r\n");
 	assert_says(text, "\nmillrace_build_info{program=\"mr-test\",");
 	assert_says(text, "Content-Type: text/plain; version=0.0.4");
-	ask(control, where + 5,
-	    "GET /metrics HTTP/1.0\r\nAccept: application/openmetrics-text\r\n"
-	    "\r\n",
-	    text, sizeof(text));
+	ask_http(control, where + 5,
+		 "GET /metrics HTTP/1.0\r\nAccept: "
+		 "application/openmetrics-text\r\n"
+		 "\r\n",
+		 text, sizeof(text));
 	assert_says(text, "\n# EOF\n");
-	ask(control, where + 5, "GET / HTTP/1.0\r\n\r\n", text, sizeof(text));
+	ask_http(control, where + 5, "GET / HTTP/1.0\r\n\r\n", text,
+		 sizeof(text));
 	assert_says(text, " 404 ");
-	ask(control, where + 5, "PUT /metrics HTTP/1.0\r\n\r\n", text,
-	    sizeof(text));
+	ask_http(control, where + 5, "PUT /metrics HTTP/1.0\r\n\r\n", text,
+		 sizeof(text));
 	assert_says(text, " 405 ");
-	ask(control, where + 5, "\r\n\r\nnonsense\r\n\r\n", text, sizeof(text));
+	ask_http(control, where + 5, "\r\n\r\nnonsense\r\n\r\n", text,
+		 sizeof(text));
 	assert_null(strstr(text, "millrace_")); /* it ends, by whatever */
-	ask(control, where + 5, "GET /metrics HTTP/1.0\r\n\r\n", text,
-	    sizeof(text));
+	ask_http(control, where + 5, "GET /metrics HTTP/1.0\r\n\r\n", text,
+		 sizeof(text));
 	assert_says(text, " 200 OK\r\n");
 	control_close(control);
 	dataplane_close(&plane);

@@ -78,7 +78,7 @@ struct run {
 	struct mr_reason error;
 };
 
-static enum parse_result parse(struct run *run, const char *line)
+static enum parse_result parse_line(struct run *run, const char *line)
 {
 	*run = (struct run){ 0 };
 	words_cut(&run->words, "mr-test", line);
@@ -91,13 +91,13 @@ TEST(short_and_long_options_stand_anywhere)
 {
 	struct run run;
 
-	assert_int_equal(parse(&run, "eth0 -b 7 --check eth1"), PARSE_RUN);
+	assert_int_equal(parse_line(&run, "eth0 -b 7 --check eth1"), PARSE_RUN);
 	assert_int_equal(run.options.burst, 7);
 	assert_true(run.options.is_check);
 	assert_int_equal(run.words.n - run.first, 2);
 	assert_string_equal(run.words.argv[run.first], "eth0");
 	assert_string_equal(run.words.argv[run.first + 1], "eth1");
-	assert_int_equal(parse(&run, "--burst=9 -- --check"), PARSE_RUN);
+	assert_int_equal(parse_line(&run, "--burst=9 -- --check"), PARSE_RUN);
 	assert_int_equal(run.options.burst, 9);
 	assert_false(run.options.is_check);
 	assert_string_equal(run.words.argv[run.first], "--check");
@@ -108,13 +108,14 @@ TEST(an_option_may_be_repeated_up_to_its_limit)
 {
 	struct run run;
 
-	assert_int_equal(parse(&run, "--inside a=1 -b 2 --inside=b=3,gw=4"),
-			 PARSE_RUN);
+	assert_int_equal(
+		parse_line(&run, "--inside a=1 -b 2 --inside=b=3,gw=4"),
+		PARSE_RUN);
 	assert_int_equal(run.options.n_sides, 2);
 	assert_string_equal(run.options.sides[0], "a=1");
 	assert_string_equal(run.options.sides[1], "b=3,gw=4");
-	assert_int_equal(parse(&run, "--inside a --inside b --inside c "
-				     "--inside d"),
+	assert_int_equal(parse_line(&run, "--inside a --inside b --inside c "
+					  "--inside d"),
 			 PARSE_WRONG);
 	assert_reason_has(&run.error, "--inside: more than 3");
 }
@@ -138,7 +139,7 @@ TEST(unknown_options_are_refused)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct run run;
 
-		if (parse(&run, cases[i].line) != PARSE_WRONG)
+		if (parse_line(&run, cases[i].line) != PARSE_WRONG)
 			fail_msg("'%s' was taken", cases[i].line);
 		assert_reason_has(&run.error, cases[i].says);
 	}
@@ -148,8 +149,9 @@ TEST(keys_with_a_help_are_options)
 {
 	struct run run;
 
-	assert_int_equal(parse(&run, "-vq --verbose --path a --n-ring 7 -r 8"),
-			 PARSE_RUN);
+	assert_int_equal(
+		parse_line(&run, "-vq --verbose --path a --n-ring 7 -r 8"),
+		PARSE_RUN);
 	assert_int_equal(run.options.settings.n_verbose, 2);
 	assert_int_equal(run.options.settings.n_ring, 8);
 	assert_true(run.options.settings.is_quiet);
@@ -158,11 +160,11 @@ TEST(keys_with_a_help_are_options)
 	assert_int_equal(run.given.n, 4);
 	assert_string_equal(run.given.list[3].name, "n_ring");
 	assert_string_equal(run.given.list[3].value, "8");
-	assert_int_equal(parse(&run, "--n-ring 100"), PARSE_WRONG);
+	assert_int_equal(parse_line(&run, "--n-ring 100"), PARSE_WRONG);
 	assert_reason_has(&run.error, "--n-ring: '100' is not a whole number "
 				      "from 1 to 99");
-	assert_int_equal(parse(&run, "--file-only"), PARSE_WRONG);
-	assert_int_equal(parse(&run, "--hidden"), PARSE_WRONG);
+	assert_int_equal(parse_line(&run, "--file-only"), PARSE_WRONG);
+	assert_int_equal(parse_line(&run, "--hidden"), PARSE_WRONG);
 }
 
 TEST(no_key_of_a_program_has_a_dash)

@@ -23,7 +23,7 @@ static struct queue_snapshot queues[2];
 static struct snapshot now, before;
 static struct capture capture;
 
-static int make(void **state)
+static int make_report(void **state)
 {
 	(void)state;
 	memset(queues, 0, sizeof(queues));
@@ -57,7 +57,7 @@ static int make(void **state)
 	return 0;
 }
 
-TEST_WITH(make, NULL, json_has_the_applications_members)
+TEST_WITH(make_report, NULL, json_has_the_applications_members)
 {
 	struct device_stat stats[2] = { { "gprc", 7 }, { "Tx Bytes", 8 } };
 
@@ -86,7 +86,7 @@ TEST_WITH(make, NULL, json_has_the_applications_members)
 				 "\"conserved\":true}\n");
 }
 
-TEST_WITH(make, NULL, a_name_that_is_not_utf_8_is_escaped)
+TEST_WITH(make_report, NULL, a_name_that_is_not_utf_8_is_escaped)
 {
 	static const struct {
 		const char *name, *json;
@@ -107,7 +107,7 @@ TEST_WITH(make, NULL, a_name_that_is_not_utf_8_is_escaped)
 	}
 }
 
-TEST_WITH(make, NULL, text_has_sums)
+TEST_WITH(make_report, NULL, text_has_sums)
 {
 	capture_begin(&capture);
 	assert_true(report_text.show(&now, &before));
@@ -135,7 +135,7 @@ static void offload_frames(void)
 	now.ports[0].offloaded_bytes = 500000;
 }
 
-TEST_WITH(make, NULL, frames_of_rules_are_in_the_sums_and_apart)
+TEST_WITH(make_report, NULL, frames_of_rules_are_in_the_sums_and_apart)
 {
 	offload_frames();
 	capture_begin(&capture);
@@ -162,7 +162,7 @@ static void assert_shown(const struct snapshot *from, const char *words)
 	assert_has(capture.text, words);
 }
 
-TEST_WITH(make, NULL, drops_of_workers_are_part_of_the_rate)
+TEST_WITH(make_report, NULL, drops_of_workers_are_part_of_the_rate)
 {
 	now.workers[0].drops[1] = 30;
 	assert_shown(&before, "drops 31/s");
@@ -171,7 +171,7 @@ TEST_WITH(make, NULL, drops_of_workers_are_part_of_the_rate)
 	assert_shown(&now, "drops 0/s");
 }
 
-TEST_WITH(make, NULL, numbers_are_scaled_for_people)
+TEST_WITH(make_report, NULL, numbers_are_scaled_for_people)
 {
 	static const struct {
 		uint64_t n;

@@ -33,7 +33,7 @@ struct app {
 	uint32_t n_stuck;  /* seconds in which the worker does no round */
 };
 
-static void take(struct snapshot *snapshot, void *opaque)
+static void take_snapshot(struct snapshot *snapshot, void *opaque)
 {
 	const struct app *app = opaque;
 
@@ -49,10 +49,10 @@ static const struct app_counters counters = { .program = "test",
 					      .n_drops = 1,
 					      .worker_rows = worker_rows,
 					      .n_worker_rows = 1,
-					      .take = take };
+					      .take = take_snapshot };
 
 /* Drop all that comes; a page is kept, or a frame not counted, if asked for. */
-static int work(struct mr_worker *worker, void *opaque)
+static int run_worker(struct mr_worker *worker, void *opaque)
 {
 	struct app *app = opaque;
 	struct mr_frame frames[4];
@@ -78,8 +78,8 @@ static int work(struct mr_worker *worker, void *opaque)
 	return 0;
 }
 
-static void drop(void *opaque, struct mr_worker *worker,
-		 const struct mr_frame *frames, uint32_t n)
+static void drop_frames(void *opaque, struct mr_worker *worker,
+			const struct mr_frame *frames, uint32_t n)
 {
 	(void)opaque;
 	mr_frame_free_bulk(worker->cache, frames, n);
@@ -113,7 +113,7 @@ static void hang_up(void *opaque)
 	((struct app *)opaque)->n_hang_ups++;
 }
 
-static void give_up(void *opaque)
+static void give_up_run(void *opaque)
 {
 	struct app *app = opaque;
 	const struct mr_frame frame = { app->kept_addr, 60, 0 };
@@ -124,7 +124,7 @@ static void give_up(void *opaque)
 				   &frame, 1);
 }
 
-static bool end(void *opaque)
+static bool end_run(void *opaque)
 {
 	(void)opaque;
 	return true;
@@ -154,22 +154,21 @@ static int run_app(struct app *app, uint64_t duration_ms)
 						.n_kept_pages = 8,
 						.burst = MR_BURST_MAX,
 						.page_bytes = 4096 };
-	const struct run_fd fds[] = { { app->end_fd, end } };
+	const struct run_fd fds[] = { { app->end_fd, end_run } };
 	struct mr_reason error;
 	const struct run_config config = {
 		.plane = &app->plane,
 		.counters = &counters,
-		.options = { .is_json = true,
-			     .duration_ms = duration_ms },
+		.options = { .is_json = true, .duration_ms = duration_ms },
 		.signal_fd = signals_open(&error),
-		.work = work,
-		.drop = drop,
+		.work = run_worker,
+		.drop = drop_frames,
 		.workers = app,
 		.app = app,
 		.each_second = each_second,
 		.polled = polled,
 		.hang_up = hang_up,
-		.give_up = give_up,
+		.give_up = give_up_run,
 		.fds = fds,
 		.n_fds = app->end_fd > 0,
 	};

@@ -283,8 +283,8 @@ struct app {
 	struct thing now;
 };
 
-static void *parse(void *opaque, const char *name, const char *bytes,
-		   size_t n_bytes, struct yaml_errors *ret_errors)
+static void *parse_file(void *opaque, const char *name, const char *bytes,
+			size_t n_bytes, struct yaml_errors *ret_errors)
 {
 	struct thing *next = calloc(1, sizeof(*next));
 
@@ -300,7 +300,8 @@ static const void *current(void *opaque)
 	return &((struct app *)opaque)->now;
 }
 
-static int apply(void *opaque, void *settings, struct mr_reason *ret_why)
+static int apply_settings(void *opaque, void *settings,
+			  struct mr_reason *ret_why)
 {
 	struct app *app = opaque;
 	const struct thing next = *(struct thing *)settings;
@@ -314,10 +315,10 @@ static int apply(void *opaque, void *settings, struct mr_reason *ret_why)
 
 static const struct settings_ops ops = {
 	.keys = keys,
-	.parse = parse,
+	.parse = parse_file,
 	.destroy = free,
 	.current = current,
-	.apply = apply,
+	.apply = apply_settings,
 };
 
 static int reload(struct app *app, const char *text)

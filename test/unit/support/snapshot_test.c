@@ -24,7 +24,7 @@ struct sums {
 	struct queue_snapshot queues[QUEUES];
 };
 
-static void make(struct sums *sums)
+static void make_sums(struct sums *sums)
 {
 	struct snapshot *s = &sums->snapshot;
 
@@ -77,7 +77,7 @@ TEST(sums_are_over_queues_and_workers)
 	struct sums sums;
 	struct totals t;
 
-	make(&sums);
+	make_sums(&sums);
 	sums.snapshot.ports[0].n_device_drops = 1;
 	sums.snapshot.ports[0].device_drops[0].value = 5;
 	t = snapshot_totals(&sums.snapshot);
@@ -96,7 +96,7 @@ static void broken(struct sums *sums, const char *says)
 	snapshot_check_invariants(&sums->snapshot);
 	assert_false(sums->snapshot.invariants_hold);
 	assert_string_equal(sums->snapshot.broken_invariant, says);
-	make(sums);
+	make_sums(sums);
 }
 
 TEST(a_frame_too_many_violates_an_invariant)
@@ -107,7 +107,7 @@ TEST(a_frame_too_many_violates_an_invariant)
 	struct sums sums;
 	char says[160];
 
-	make(&sums);
+	make_sums(&sums);
 	snapshot_check_invariants(&sums.snapshot);
 	assert_true(sums.snapshot.invariants_hold);
 	assert_string_equal(sums.snapshot.broken_invariant, "");

@@ -7,9 +7,9 @@
 enum { N = 2 };
 
 /* The specs that two of the user's become; "" if they are refused. */
-static void check(const char *first, const char *second,
-		  struct port_options options, const char *want_first,
-		  const char *want_second)
+static void check_specs(const char *first, const char *second,
+			struct port_options options, const char *want_first,
+			const char *want_second)
 {
 	const char *const specs[N] = { first, second };
 	char made[N][MAX_SPEC_BYTES];
@@ -23,41 +23,43 @@ static void check(const char *first, const char *second,
 
 TEST_CTX(options_go_to_ports_that_know_them)
 {
-	check("null:", "pair:x", (struct port_options){ 0 }, "null:", "pair:x");
-	check("null:", "pair:x", (struct port_options){ .n_queues = 2 },
-	      "null:,queues=2", "pair:x,queues=2");
+	check_specs("null:", "pair:x", (struct port_options){ 0 },
+		    "null:", "pair:x");
+	check_specs("null:", "pair:x", (struct port_options){ .n_queues = 2 },
+		    "null:,queues=2", "pair:x,queues=2");
 	/* The user's own comes first, also behind an escaped comma. */
-	check("null:queues=3", "pair:x\\,queues",
-	      (struct port_options){ .n_queues = 2 }, "null:queues=3",
-	      "pair:x\\,queues,queues=2");
+	check_specs("null:queues=3", "pair:x\\,queues",
+		    (struct port_options){ .n_queues = 2 }, "null:queues=3",
+		    "pair:x\\,queues,queues=2");
 	/* Where all have their own, none is missing. */
-	check("null:queues=3", "pair:x,queues=1",
-	      (struct port_options){ .n_queues = 2 }, "null:queues=3",
-	      "pair:x,queues=1");
-	check("null:len=60,queues=3", "null:queues=1,len=60",
-	      (struct port_options){ .n_queues = 2 }, "null:len=60,queues=3",
-	      "null:queues=1,len=60");
-	check("null:queues=3", "null:queues=1",
-	      (struct port_options){ .n_queues = 2 }, "null:queues=3",
-	      "null:queues=1");
+	check_specs("null:queues=3", "pair:x,queues=1",
+		    (struct port_options){ .n_queues = 2 }, "null:queues=3",
+		    "pair:x,queues=1");
+	check_specs("null:len=60,queues=3", "null:queues=1,len=60",
+		    (struct port_options){ .n_queues = 2 },
+		    "null:len=60,queues=3", "null:queues=1,len=60");
+	check_specs("null:queues=3", "null:queues=1",
+		    (struct port_options){ .n_queues = 2 }, "null:queues=3",
+		    "null:queues=1");
 	/* One port that takes it is enough. */
-	check("null:", "pair:x", (struct port_options){ .n_ring = 128 },
-	      "null:", "pair:x,ring=128");
+	check_specs("null:", "pair:x", (struct port_options){ .n_ring = 128 },
+		    "null:", "pair:x,ring=128");
 }
 
 /* xdp: ports have filters; a spec is not opened here. */
 TEST_CTX(punted_frames_do_not_match_the_ports_filter)
 {
-	check("xdp:eth0",
-	      "null:", (struct port_options){ .punt = "arp or ip[2:2] > 5\\" },
-	      "xdp:eth0,promisc,filter=not (arp or ip[2:2] > 5\\\\)", "null:");
-	check("xdp:eth0,vlan=5",
-	      "null:", (struct port_options){ .punt = "a,b" },
-	      "xdp:eth0,vlan=5,promisc,filter=not (a\\,b)", "null:");
+	check_specs("xdp:eth0", "null:",
+		    (struct port_options){ .punt = "arp or ip[2:2] > 5\\" },
+		    "xdp:eth0,promisc,filter=not (arp or ip[2:2] > 5\\\\)",
+		    "null:");
+	check_specs("xdp:eth0,vlan=5",
+		    "null:", (struct port_options){ .punt = "a,b" },
+		    "xdp:eth0,vlan=5,promisc,filter=not (a\\,b)", "null:");
 }
 
-static void refuse(const char *spec, struct port_options options,
-		   const char *says)
+static void check_refused_spec(const char *spec, struct port_options options,
+			       const char *says)
 {
 	const char *const specs[] = { spec };
 	char made[1][MAX_SPEC_BYTES];
@@ -72,25 +74,28 @@ TEST_CTX(an_option_that_no_port_takes_is_refused)
 	const struct port_options off = { .promisc = PROMISC_OFF };
 	char too_long[MAX_SPEC_BYTES + 10] = "null:";
 
-	refuse("null:", (struct port_options){ .mtu_bytes = 1500 },
-	       "--mtu: no port has this option");
-	refuse("null:", (struct port_options){ .promisc = PROMISC_ON },
-	       "--promisc: no port has this option");
-	check("null:", "null:",
-	      (struct port_options){ .promisc = PROMISC_AUTO },
-	      "null:", "null:");
-	check("null:", "null:", off, "null:", "null:");
-	refuse("null:", (struct port_options){ .punt = "arp" },
-	       "--punt: no port has this option");
-	refuse("xdp:eth0,filter=tcp", (struct port_options){ .punt = "arp" },
-	       "--punt and the port's own filter exclude");
+	check_refused_spec("null:", (struct port_options){ .mtu_bytes = 1500 },
+			   "--mtu: no port has this option");
+	check_refused_spec(
+		"null:", (struct port_options){ .promisc = PROMISC_ON },
+		"--promisc: no port has this option");
+	check_specs("null:", "null:",
+		    (struct port_options){ .promisc = PROMISC_AUTO },
+		    "null:", "null:");
+	check_specs("null:", "null:", off, "null:", "null:");
+	check_refused_spec("null:", (struct port_options){ .punt = "arp" },
+			   "--punt: no port has this option");
+	check_refused_spec("xdp:eth0,filter=tcp",
+			   (struct port_options){ .punt = "arp" },
+			   "--punt and the port's own filter exclude");
 	/* A comma of a name begins no option. */
-	refuse("pair:x\\,mtu", (struct port_options){ .mtu_bytes = 1500 },
-	       "--mtu: no port has this option");
-	refuse("nodriver:x", (struct port_options){ .n_queues = 1 },
-	       "nodriver:x");
+	check_refused_spec("pair:x\\,mtu",
+			   (struct port_options){ .mtu_bytes = 1500 },
+			   "--mtu: no port has this option");
+	check_refused_spec("nodriver:x", (struct port_options){ .n_queues = 1 },
+			   "nodriver:x");
 	memset(too_long + 5, 'x', MAX_SPEC_BYTES);
-	refuse(too_long, off, "too long");
+	check_refused_spec(too_long, off, "too long");
 }
 
 TEST(a_device_given_twice_is_refused)

@@ -77,7 +77,7 @@ static uint64_t chosen(uint64_t offered, const struct virtio_options *options,
 	return features;
 }
 
-static bool has(uint64_t features, uint32_t feature)
+static bool has_feature(uint64_t features, uint32_t feature)
 {
 	return features & virtio_bit(feature);
 }
@@ -87,19 +87,19 @@ TEST(headers_are_empty_by_default)
 	const struct virtio_options options = { .n_queues = 1 };
 	const uint64_t features = chosen(all_offered(), &options, false);
 
-	assert_false(has(features, VIRTIO_F_GUEST_CSUM));
-	assert_false(has(features, VIRTIO_F_MRG_RXBUF));
-	assert_false(has(features, VIRTIO_F_HASH_REPORT));
-	assert_false(has(features, VIRTIO_F_GUEST_TSO4));
-	assert_false(has(features, VIRTIO_F_RSS));
-	assert_false(has(features, VIRTIO_F_MQ));
-	assert_false(has(features, VIRTIO_F_NOTF_COAL));
-	assert_true(has(features, VIRTIO_F_CSUM));
-	assert_true(has(features, VIRTIO_F_HOST_TSO4));
-	assert_true(has(features, VIRTIO_F_RING_PACKED));
-	assert_true(has(features, VIRTIO_F_IN_ORDER));
-	assert_true(has(features, VIRTIO_F_EVENT_IDX));
-	assert_true(has(features, VIRTIO_F_RING_RESET));
+	assert_false(has_feature(features, VIRTIO_F_GUEST_CSUM));
+	assert_false(has_feature(features, VIRTIO_F_MRG_RXBUF));
+	assert_false(has_feature(features, VIRTIO_F_HASH_REPORT));
+	assert_false(has_feature(features, VIRTIO_F_GUEST_TSO4));
+	assert_false(has_feature(features, VIRTIO_F_RSS));
+	assert_false(has_feature(features, VIRTIO_F_MQ));
+	assert_false(has_feature(features, VIRTIO_F_NOTF_COAL));
+	assert_true(has_feature(features, VIRTIO_F_CSUM));
+	assert_true(has_feature(features, VIRTIO_F_HOST_TSO4));
+	assert_true(has_feature(features, VIRTIO_F_RING_PACKED));
+	assert_true(has_feature(features, VIRTIO_F_IN_ORDER));
+	assert_true(has_feature(features, VIRTIO_F_EVENT_IDX));
+	assert_true(has_feature(features, VIRTIO_F_RING_RESET));
 }
 
 /* Each option, and what it turns on; and off. */
@@ -110,39 +110,39 @@ TEST(options_turn_features_on_and_off)
 
 	o.csum = VIRTIO_CSUM_ON;
 	features = chosen(all_offered(), &o, false);
-	assert_true(has(features, VIRTIO_F_GUEST_CSUM));
-	assert_false(has(features, VIRTIO_F_GUEST_TSO4));
+	assert_true(has_feature(features, VIRTIO_F_GUEST_CSUM));
+	assert_false(has_feature(features, VIRTIO_F_GUEST_TSO4));
 
 	o = (struct virtio_options){ .n_queues = 1,
 				     .csum = VIRTIO_CSUM_OFF,
 				     .packed = VIRTIO_OFF,
 				     .in_order = VIRTIO_OFF };
 	features = chosen(all_offered(), &o, false);
-	assert_false(has(features, VIRTIO_F_CSUM));
-	assert_false(has(features, VIRTIO_F_HOST_TSO4));
-	assert_false(has(features, VIRTIO_F_HOST_USO));
-	assert_false(has(features, VIRTIO_F_RING_PACKED));
-	assert_false(has(features, VIRTIO_F_IN_ORDER));
+	assert_false(has_feature(features, VIRTIO_F_CSUM));
+	assert_false(has_feature(features, VIRTIO_F_HOST_TSO4));
+	assert_false(has_feature(features, VIRTIO_F_HOST_USO));
+	assert_false(has_feature(features, VIRTIO_F_RING_PACKED));
+	assert_false(has_feature(features, VIRTIO_F_IN_ORDER));
 
 	o = (struct virtio_options){
 		.n_queues = 2, .tso = 1, .hash = 1, .rx_usecs = 10
 	};
 	features = chosen(all_offered(), &o, true);
-	assert_true(has(features, VIRTIO_F_GUEST_CSUM));
-	assert_true(has(features, VIRTIO_F_GUEST_TSO4));
-	assert_true(has(features, VIRTIO_F_GUEST_TSO6));
+	assert_true(has_feature(features, VIRTIO_F_GUEST_CSUM));
+	assert_true(has_feature(features, VIRTIO_F_GUEST_TSO4));
+	assert_true(has_feature(features, VIRTIO_F_GUEST_TSO6));
 	/* Nobody would be told of the bit, so segments come one by one. */
-	assert_false(has(features, VIRTIO_F_GUEST_ECN));
-	assert_true(has(features, VIRTIO_F_MRG_RXBUF));
-	assert_true(has(features, VIRTIO_F_MQ));
-	assert_true(has(features, VIRTIO_F_RSS));
-	assert_true(has(features, VIRTIO_F_HASH_REPORT));
-	assert_true(has(features, VIRTIO_F_NOTF_COAL));
+	assert_false(has_feature(features, VIRTIO_F_GUEST_ECN));
+	assert_true(has_feature(features, VIRTIO_F_MRG_RXBUF));
+	assert_true(has_feature(features, VIRTIO_F_MQ));
+	assert_true(has_feature(features, VIRTIO_F_RSS));
+	assert_true(has_feature(features, VIRTIO_F_HASH_REPORT));
+	assert_true(has_feature(features, VIRTIO_F_NOTF_COAL));
 
 	o = (struct virtio_options){ .n_queues = 2, .rss = VIRTIO_OFF };
 	features = chosen(all_offered(), &o, false);
-	assert_true(has(features, VIRTIO_F_MQ));
-	assert_false(has(features, VIRTIO_F_RSS));
+	assert_true(has_feature(features, VIRTIO_F_MQ));
+	assert_false(has_feature(features, VIRTIO_F_RSS));
 }
 
 struct refusal {

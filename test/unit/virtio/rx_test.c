@@ -9,7 +9,7 @@
 
 enum { RX = 0, MAX_DATA = 4096 - 128 };
 
-static uint32_t receive(struct mr_frame *frames, uint32_t n)
+static uint32_t receive_frames(struct mr_frame *frames, uint32_t n)
 {
 	return mr_rx_burst(&fake.rxq->base, fake.cache, frames, n);
 }
@@ -105,7 +105,7 @@ static void give_part(uint32_t n_bytes, bool is_end)
 	fake_use(RX, chain.id, n_header + n_bytes, 1);
 }
 
-static void give(bool is_end)
+static void give_buffer(bool is_end)
 {
 	give_part(is_end ? RX_SCRIPT_END_BYTES : MAX_DATA - 12, is_end);
 }
@@ -169,7 +169,7 @@ RING_TEST(frames_of_a_device_are_received_or_a_named_drop)
 				&scripts[i].script,
 				&(struct rx_double){ .rxq = fake.harness.rxq,
 						     .cache = fake.cache,
-						     .give = give,
+						     .give = give_buffer,
 						     .give_bad = give_bad });
 			fake_close();
 		}
@@ -187,7 +187,7 @@ FAKE_TEST_IF(0, F_IN_ORDER, buffers_come_back_in_any_order)
 			ids[i] = fake_receive(60, (uint8_t)i, NULL).id;
 		for (uint32_t i = 8; i-- > 0;)
 			fake_use(RX, ids[i], 72, 1);
-		assert_int_equal(receive(frames, 8), 8);
+		assert_int_equal(receive_frames(frames, 8), 8);
 		for (uint32_t i = 0; i < 8; i++)
 			assert_bytes(&frames[i], (uint8_t)(7 - i));
 		mr_frame_free_bulk(fake.cache, frames, 8);
@@ -203,7 +203,7 @@ FAKE_TEST_IF(0, F_IN_ORDER, a_kept_buffer_is_not_posted_again)
 	kept = fake_take(RX);
 	for (uint32_t i = 0; i < 8; i++)
 		deliver(60, (uint8_t)i);
-	assert_int_equal(receive(frames, 8), 8);
+	assert_int_equal(receive_frames(frames, 8), 8);
 	mr_frame_free_bulk(fake.cache, frames, 8);
 	for (uint32_t i = 1; i < FAKE_RING; i++) {
 		const struct fake_chain chain = fake_take(RX);
@@ -222,9 +222,9 @@ FAKE_TEST_IF(F_IN_ORDER, 0, a_batch_larger_than_the_burst_waits,
 	for (uint32_t i = 0; i < 30; i++)
 		id = fake_receive(MAX_DATA, (uint8_t)i, NULL).id;
 	fake_use_batch(RX, id, MAX_DATA + 12, 30, 30);
-	assert_int_equal(receive(frames, 18), 18);
+	assert_int_equal(receive_frames(frames, 18), 18);
 	mr_frame_free_bulk(fake.cache, frames, 18);
-	assert_int_equal(receive(frames, 18), 12);
+	assert_int_equal(receive_frames(frames, 18), 12);
 	assert_bytes(&frames[11], 29);
 	mr_frame_free_bulk(fake.cache, frames, 12);
 }
@@ -318,16 +318,16 @@ FAKE_TEST(the_device_is_notified_once_and_only_if_it_asks)
 		fake_want_event(RX, FAKE_RING);
 	for (uint32_t i = 0; i < 20; i++)
 		deliver(60, 0);
-	mr_frame_free_bulk(fake.cache, frames, receive(frames, 32));
+	mr_frame_free_bulk(fake.cache, frames, receive_frames(frames, 32));
 	assert_int_equal(fake_n_bells(RX), 2);
 	tell_nothing(RX, 1000);
 	for (uint32_t i = 0; i < 20; i++)
 		deliver(60, 0);
-	mr_frame_free_bulk(fake.cache, frames, receive(frames, 32));
+	mr_frame_free_bulk(fake.cache, frames, receive_frames(frames, 32));
 	assert_int_equal(fake_n_bells(RX), 2);
 	/* An empty burst has nothing to tell. */
 	fake_suppress(RX, false);
-	assert_int_equal(receive(frames, 32), 0);
+	assert_int_equal(receive_frames(frames, 32), 0);
 	assert_int_equal(fake_n_bells(RX), 2);
 	assert_int_equal(fake_rx_stats().events[MR_RX_EVENT_WAKEUP], 2);
 }
@@ -344,7 +344,7 @@ FAKE_TEST_IF(F_EVENT_IDX, 0, the_device_is_notified_at_the_index_it_asked_for)
 		fake_want_event(RX, (uint16_t)(at + ahead));
 		for (uint32_t k = 0; k < 10; k++)
 			deliver(60, 0);
-		assert_int_equal(receive(frames, 32), 10);
+		assert_int_equal(receive_frames(frames, 32), 10);
 		mr_frame_free_bulk(fake.cache, frames, 10);
 		assert_int_equal(fake_n_bells(RX) - n_before, ahead < 10);
 	}
@@ -366,7 +366,7 @@ FAKE_TEST(arming_asks_for_an_interrupt_until_the_next_burst)
 		assert_int_equal(mr_queue_arm(queue), 0);
 		deliver(60, 0);
 		assert_int_equal(mr_queue_arm(queue), 1);
-		assert_int_equal(receive(frames, 32), 1);
+		assert_int_equal(receive_frames(frames, 32), 1);
 		mr_frame_free_bulk(fake.cache, frames, 1);
 	}
 }
@@ -388,10 +388,10 @@ RING_TEST(an_unknown_id_breaks_the_queue)
 		deliver_merged(4, 60, 4, ids);
 		ids[bad] = none[bad];
 		use_merged(ids, 4, 60);
-		assert_int_equal(receive(frames, 32), 1);
+		assert_int_equal(receive_frames(frames, 32), 1);
 		assert_bytes(&frames[0], 1);
 		mr_frame_free_bulk(fake.cache, frames, 1);
-		assert_int_equal(receive(frames, 32), 0);
+		assert_int_equal(receive_frames(frames, 32), 0);
 		assert_int_equal(fake.rxq->state, VIRTIO_BROKEN);
 		assert_int_equal(fake_rx_stats().drops[MR_RX_DROP_INVALID], 1);
 		fake_close();
@@ -404,7 +404,7 @@ FAKE_TEST_IF(0, F_PACKED, an_index_that_jumps_breaks_the_queue)
 
 	fake_queue(RX)->used_pos += FAKE_RING;
 	fake_use(RX, 0, 72, 1);
-	assert_int_equal(receive(frames, 8), 0);
+	assert_int_equal(receive_frames(frames, 8), 0);
 	assert_int_equal(fake.rxq->state, VIRTIO_BROKEN);
 }
 
@@ -417,7 +417,7 @@ RING_TEST_IF(F_IN_ORDER, 0, an_impossible_batch_breaks_the_queue)
 	for (uint32_t i = 0; i < 4; i++)
 		fake_receive(60, (uint8_t)i, NULL);
 	fake_use_batch(RX, 3, 72, 4, 4);
-	assert_int_equal(receive(frames, 8), 0);
+	assert_int_equal(receive_frames(frames, 8), 0);
 	assert_int_equal(fake.rxq->state, VIRTIO_BROKEN);
 	fake_close();
 
@@ -429,7 +429,7 @@ RING_TEST_IF(F_IN_ORDER, 0, an_impossible_batch_breaks_the_queue)
 	for (uint32_t i = 0; i < 4; i++)
 		fake_receive(i < 3 ? MAX_DATA : 60, (uint8_t)i, NULL);
 	fake_use_batch(RX, 3, 72, 4, 4);
-	assert_int_equal(receive(frames, 8), 4);
+	assert_int_equal(receive_frames(frames, 8), 4);
 	mr_frame_free_bulk(fake.cache, frames, 4);
 	fake_close();
 }
@@ -445,7 +445,7 @@ FAKE_TEST_IF(0, F_IN_ORDER, a_buffer_used_twice_costs_no_page,
 	fake_use(RX, ids[0], MAX_DATA + 12, 1);
 	fake_use(RX, ids[0], MAX_DATA, 1);
 	fake_use(RX, ids[0], 60, 1);
-	assert_int_equal(receive(frames, 32), 3);
+	assert_int_equal(receive_frames(frames, 32), 3);
 	assert_true(frames[0].addr / 4096 != frames[1].addr / 4096);
 	assert_true(frames[1].addr / 4096 != frames[2].addr / 4096);
 	mr_frame_free_bulk(fake.cache, frames, 3);
@@ -474,10 +474,10 @@ FAKE_TEST(a_broken_queue_is_not_touched)
 	fake.rxq->base.queue.fd = 0x7fffffff;
 	assert_int_equal(mr_queue_arm(&fake.rxq->base.queue), 0);
 	fake.rxq->state = VIRTIO_BROKEN;
-	assert_int_equal(receive(frames, 4), 0);
+	assert_int_equal(receive_frames(frames, 4), 0);
 	assert_true(fake_wants_interrupt(RX));
 	fake.rxq->state = VIRTIO_RUNS;
-	assert_int_equal(receive(frames, 4), 0);
+	assert_int_equal(receive_frames(frames, 4), 0);
 	assert_false(fake_wants_interrupt(RX));
 }
 
@@ -496,10 +496,10 @@ FAKE_TEST(a_queue_is_its_users_until_the_burst_has_ended,
 		deliver(60, 1);
 		fake_receive(60, 2, NULL);
 		fake_use(RX, 0x7fff, 72, 1);
-		assert_int_equal(receive(frames, 8), 1);
+		assert_int_equal(receive_frames(frames, 8), 1);
 		assert_int_equal(fake_n_bells(RX), n_bells + 1);
 		mr_frame_free_bulk(fake.cache, frames, 1);
-		assert_int_equal(receive(frames, 8), 0);
+		assert_int_equal(receive_frames(frames, 8), 0);
 		fake.polls_at_bells = false;
 		assert_int_equal(mr_port_poll(fake.harness.port), 1);
 		fake.polls_at_bells = true;
@@ -522,15 +522,15 @@ FAKE_TEST_IF(F_PACKED, 0, used_buffer_waits_for_the_unused_one_before_it)
 		fake_use(RX, ids[2], 72, 1);
 		fake_use(RX, ids[3], 72, 1);
 		q->used_pos -= 4;
-		assert_int_equal(receive(frames, 4), 0);
+		assert_int_equal(receive_frames(frames, 4), 0);
 		fake_use(RX, ids[0], 72, 1);
-		assert_int_equal(receive(frames, 4), 1);
+		assert_int_equal(receive_frames(frames, 4), 1);
 		assert_bytes(&frames[0], 0);
 		mr_frame_free_bulk(fake.cache, frames, 1);
-		assert_int_equal(receive(frames, 3), 0);
+		assert_int_equal(receive_frames(frames, 3), 0);
 		fake_use(RX, ids[1], 72, 1);
 		q->used_pos += 2;
-		assert_int_equal(receive(frames, 8), 3);
+		assert_int_equal(receive_frames(frames, 8), 3);
 		for (uint32_t i = 0; i < 3; i++)
 			assert_bytes(&frames[i], (uint8_t)(i + 1));
 		mr_frame_free_bulk(fake.cache, frames, 3);
@@ -566,9 +566,9 @@ FAKE_TEST_IF(F_PACKED, F_IN_ORDER, a_long_frame_with_a_gap_waits,
 
 	for (uint32_t round = 0; round < 40; round++) {
 		deliver_with_gap(4, ids);
-		assert_int_equal(receive(frames, 32), 0);
+		assert_int_equal(receive_frames(frames, 32), 0);
 		close_gap(ids);
-		assert_int_equal(receive(frames, 32), 4);
+		assert_int_equal(receive_frames(frames, 32), 4);
 		for (uint32_t i = 0; i < 4; i++)
 			assert_bytes(&frames[i], (uint8_t)i);
 		mr_frame_free_bulk(fake.cache, frames, 4);
@@ -582,10 +582,10 @@ FAKE_TEST_IF(F_PACKED, F_IN_ORDER, what_is_thrown_away_is_used_first,
 	uint32_t ids[4];
 
 	deliver_with_gap(MR_MAX_SEGS + 1, ids);
-	assert_int_equal(receive(frames, 32), 0);
-	assert_int_equal(receive(frames, 32), 0);
+	assert_int_equal(receive_frames(frames, 32), 0);
+	assert_int_equal(receive_frames(frames, 32), 0);
 	assert_int_equal(fake.rxq->n_skip, MR_MAX_SEGS);
 	close_gap(ids);
-	assert_int_equal(receive(frames, 32), 0);
+	assert_int_equal(receive_frames(frames, 32), 0);
 	assert_int_equal(fake.rxq->n_skip, MR_MAX_SEGS - 3);
 }

@@ -40,7 +40,7 @@ static void round_of(struct mr_worker *worker, uint32_t n_moved, uint64_t ns)
 	assert_int_equal(mr_worker_wait(worker, n_moved), 1);
 }
 
-static struct mr_worker *begin(enum mr_idle_mode idle)
+static struct mr_worker *begin_worker(enum mr_idle_mode idle)
 {
 	struct mr_worker *worker;
 
@@ -53,7 +53,7 @@ static struct mr_worker *begin(enum mr_idle_mode idle)
 
 FIXTURE_TEST(busy_and_idle_time_add_up)
 {
-	struct mr_worker *worker = begin(MR_IDLE_POLL);
+	struct mr_worker *worker = begin_worker(MR_IDLE_POLL);
 	struct mr_worker_stats stats;
 
 	round_of(worker, 0, 100); /* the first: idle, but for its beginning */
@@ -75,7 +75,7 @@ FIXTURE_TEST(busy_and_idle_time_add_up)
 
 FIXTURE_TEST(the_clock_is_not_read_at_full_load)
 {
-	struct mr_worker *worker = begin(MR_IDLE_ADAPTIVE);
+	struct mr_worker *worker = begin_worker(MR_IDLE_ADAPTIVE);
 
 	n_clock_reads = 0;
 	for (uint32_t i = 0; i < 2560; i++)
@@ -86,7 +86,7 @@ FIXTURE_TEST(the_clock_is_not_read_at_full_load)
 
 FIXTURE_TEST(polling_never_sleeps)
 {
-	struct mr_worker *worker = begin(MR_IDLE_POLL);
+	struct mr_worker *worker = begin_worker(MR_IDLE_POLL);
 
 	for (uint32_t i = 0; i < 1000; i++)
 		round_of(worker, 0, 1000000);
@@ -123,8 +123,8 @@ FIXTURE_TEST(gaps_and_wake_up_cost_decide_whether_to_sleep)
  * A frame each gap_ns, and rounds of 1 us until all n were forwarded. A sleep
  * ends wake_ns after the next frame came. Returns how many sleeps there were.
  */
-static uint64_t forward(struct mr_worker *worker, uint64_t gap_ns,
-			uint64_t wake_ns, uint32_t n)
+static uint64_t forward_frames(struct mr_worker *worker, uint64_t gap_ns,
+			       uint64_t wake_ns, uint32_t n)
 {
 	const uint64_t one = 1, n_before = stats_of(worker).sleeps;
 	uint64_t due_ns = now_ns + gap_ns;
@@ -150,19 +150,19 @@ static uint64_t forward(struct mr_worker *worker, uint64_t gap_ns,
 
 FIXTURE_TEST(adaptive_learns_when_to_sleep)
 {
-	struct mr_worker *worker = begin(MR_IDLE_ADAPTIVE);
+	struct mr_worker *worker = begin_worker(MR_IDLE_ADAPTIVE);
 
-	assert_int_equal(forward(worker, 100000, 60000, 5000), 0);
-	forward(worker, 10000000, 60000, 100);
-	assert_int_equal(forward(worker, 10000000, 60000, 100), 100);
+	assert_int_equal(forward_frames(worker, 100000, 60000, 5000), 0);
+	forward_frames(worker, 10000000, 60000, 100);
+	assert_int_equal(forward_frames(worker, 10000000, 60000, 100), 100);
 	/* 10,000 frames/s again, now with wake-ups that take 7 gaps. */
-	forward(worker, 100000, 700000, 1000);
-	assert_int_equal(forward(worker, 100000, 700000, 5000), 0);
+	forward_frames(worker, 100000, 700000, 1000);
+	assert_int_equal(forward_frames(worker, 100000, 700000, 5000), 0);
 }
 
 FIXTURE_TEST(interrupt_sleeps_at_once_and_longer_each_time)
 {
-	struct mr_worker *worker = begin(MR_IDLE_INTERRUPT);
+	struct mr_worker *worker = begin_worker(MR_IDLE_INTERRUPT);
 
 	sleeper = mri_worker_of(worker);
 	for (uint32_t i = 0; i < 4; i++) {
@@ -181,7 +181,7 @@ FIXTURE_TEST(interrupt_sleeps_at_once_and_longer_each_time)
 /* A frame in an rx queue: arming says so, and there is no sleep. */
 FIXTURE_TEST(the_mode_changes_with_the_next_round)
 {
-	struct mr_worker *worker = begin(MR_IDLE_POLL);
+	struct mr_worker *worker = begin_worker(MR_IDLE_POLL);
 
 	round_of(worker, 0, 1000);
 	assert_int_equal(stats_of(worker).sleeps, 0);
@@ -201,7 +201,7 @@ FIXTURE_TEST(the_mode_changes_with_the_next_round)
 
 FIXTURE_TEST(work_that_came_before_the_sleep_prevents_it)
 {
-	struct mr_worker *worker = begin(MR_IDLE_INTERRUPT);
+	struct mr_worker *worker = begin_worker(MR_IDLE_INTERRUPT);
 	struct mr_frame frame;
 
 	fixture_frames(fixture.cache, &frame, 1);
@@ -214,7 +214,7 @@ FIXTURE_TEST(work_that_came_before_the_sleep_prevents_it)
 
 FIXTURE_TEST(a_call_prevents_one_sleep)
 {
-	struct mr_worker *worker = begin(MR_IDLE_INTERRUPT);
+	struct mr_worker *worker = begin_worker(MR_IDLE_INTERRUPT);
 
 	mr_worker_wake(worker);
 	mr_worker_wake(worker);
@@ -227,7 +227,7 @@ FIXTURE_TEST(a_call_prevents_one_sleep)
 
 FIXTURE_TEST(stop_prevents_a_sleep_and_ends_the_loop)
 {
-	struct mr_worker *worker = begin(MR_IDLE_INTERRUPT);
+	struct mr_worker *worker = begin_worker(MR_IDLE_INTERRUPT);
 
 	mr_workers_stop(fixture.workers);
 	assert_int_equal(mr_worker_wait(worker, 0), 0);
@@ -252,7 +252,7 @@ static bool is_due(struct mr_worker *worker)
 
 FIXTURE_TEST(a_pausing_worker_wakes_another_loop)
 {
-	struct mr_worker *worker = begin(MR_IDLE_INTERRUPT);
+	struct mr_worker *worker = begin_worker(MR_IDLE_INTERRUPT);
 	struct mr_frame frame, frames[MR_BURST_MAX];
 
 	/* Frames. */
@@ -301,7 +301,7 @@ FIXTURE_TEST(a_pausing_worker_wakes_another_loop)
 
 FIXTURE_TEST(a_pause_is_refused_where_a_wait_is_refused)
 {
-	struct mr_worker *worker = begin(MR_IDLE_POLL);
+	struct mr_worker *worker = begin_worker(MR_IDLE_POLL);
 
 	for (uint32_t i = 0; i < 100; i++)
 		assert_int_equal(mr_worker_pause(worker, 0), 0);

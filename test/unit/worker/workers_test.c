@@ -75,7 +75,7 @@ static void *forward_in_own_loop(void *opaque)
 }
 
 /* Send n numbered frames into each far end, never more than fit on the way. */
-static void pump(uint32_t n)
+static void send_numbered(uint32_t n)
 {
 	uint64_t next_in[FIXTURE_PORTS] = { 0 },
 		 next_out[FIXTURE_PORTS] = { 0 };
@@ -120,7 +120,7 @@ FIXTURE_TEST(frames_pass_in_order_in_each_idle_mode)
 	for (uint32_t i = 0; i < 3; i++) {
 		fixture_open(NULL, 2, modes[i]);
 		fixture_start(forward_to_next, NULL);
-		pump(N_FRAMES);
+		send_numbered(N_FRAMES);
 		assert_int_equal(mr_workers_join(fixture.workers, 0, NULL),
 				 -ETIMEDOUT);
 		mr_workers_stop(fixture.workers);
@@ -143,7 +143,7 @@ FIXTURE_TEST(workers_take_their_queues_anew_between_two_runs)
 	fixture_start(forward_to_next, NULL);
 	assert_int_equal(mr_workers_reassign(fixture.workers, &why), -EBUSY);
 	assert_reason_has(&why, "worker 0 has a thread");
-	pump(100);
+	send_numbered(100);
 	mr_workers_stop(fixture.workers);
 	fixture_join();
 	assert_int_equal(mr_workers_reassign(fixture.workers, NULL), 0);
@@ -152,7 +152,7 @@ FIXTURE_TEST(workers_take_their_queues_anew_between_two_runs)
 	mr_worker_stats(worker, &stats);
 	assert_true(stats.rounds > 0);
 	fixture_start(forward_to_next, NULL);
-	pump(100);
+	send_numbered(100);
 	mr_workers_stop(fixture.workers);
 	fixture_join();
 	fixture_close();
@@ -181,7 +181,7 @@ FIXTURE_TEST(a_thread_of_the_program_can_be_a_worker)
 		assert_int_equal(pthread_create(&thread, NULL,
 						forward_in_own_loop, worker),
 				 0);
-		pump(N_FRAMES);
+		send_numbered(N_FRAMES);
 		assert_int_equal(
 			mr_worker_attach(mr_workers_get(fixture.workers, 1),
 					 &why),

@@ -25,7 +25,7 @@ struct fixture {
 	uint8_t right[2]; /* what is to be at csum in the end */
 };
 
-static struct fixture make(const struct shape *shape)
+static struct fixture make_fixture(const struct shape *shape)
 {
 	static const uint8_t mac[6] = { 2 };
 	struct fixture p = { .n_bytes = 0 };
@@ -57,7 +57,7 @@ static struct mr_frame to_frame(const struct fixture *p)
 FAKE_TEST(partial_sums_are_marked_and_others_are_not)
 {
 	for (int i = 0; i < 3 * N_SHAPES; i++) {
-		struct fixture p = make(&shapes[i / 3]);
+		struct fixture p = make_fixture(&shapes[i / 3]);
 		struct mr_frame frame;
 
 		if (i % 3 > 0)
@@ -111,7 +111,7 @@ static void send_partial(const struct fixture *p, bool is_shared)
 TEST(a_partial_sum_is_finished_or_handed_on)
 {
 	for (int i = 0; i < 4 * N_SHAPES; i++) {
-		const struct fixture p = make(&shapes[i / 4]);
+		const struct fixture p = make_fixture(&shapes[i / 4]);
 		const bool has_csum = i & 1;
 
 		fake_open((struct fake_config){ .has_csum = has_csum });

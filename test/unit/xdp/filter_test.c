@@ -53,7 +53,8 @@ static uint64_t n_passed(void)
 	return value[0];
 }
 
-static int load(const struct bpf_insn *insns, uint32_t n, bool has_frags)
+static int load_program(const struct bpf_insn *insns, uint32_t n,
+			bool has_frags)
 {
 	char *log = calloc(1, LOG_BYTES);
 	LIBBPF_OPTS(bpf_prog_load_opts, options,
@@ -90,7 +91,7 @@ static int open_pair(struct pair *pair, const struct xdp_filter *filter,
 	(void)mri_xdp_filter_translate(filter, &count, insns, &n);
 	memcpy(insns + n, tail, sizeof(tail));
 	pair->filter = *filter;
-	pair->fd = load(insns, n + 2, has_frags);
+	pair->fd = load_program(insns, n + 2, has_frags);
 	free(insns);
 	return pair->fd < 0 ? pair->fd : 0;
 }
@@ -253,7 +254,7 @@ static uint32_t below(uint32_t n)
 	return test_random(&state, n);
 }
 
-static uint32_t put(uint8_t *at, uint16_t value)
+static uint32_t put_u16(uint8_t *at, uint16_t value)
 {
 	value = htons(value);
 	memcpy(at, &value, 2);
@@ -279,13 +280,13 @@ static uint32_t make_frame(uint8_t *bytes, uint32_t max_bytes)
 	if (below(3) == 0)
 		memcpy(bytes, "\2\0\0\0\0\1\2\0\0\0\0\2", 12);
 	for (uint32_t n_tags = below(4); n_tags > 1; n_tags--) {
-		at += put(bytes + at, 0x8100);
-		at += put(bytes + at, (uint16_t)(5 + below(2)));
+		at += put_u16(bytes + at, 0x8100);
+		at += put_u16(bytes + at, (uint16_t)(5 + below(2)));
 	}
-	at += put(bytes + at, type);
+	at += put_u16(bytes + at, type);
 	if (type == 0x0800) {
 		bytes[at] = firsts[below(4)];
-		put(bytes + at + 6, below(3) == 0 ? 100 : 0);
+		put_u16(bytes + at + 6, below(3) == 0 ? 100 : 0);
 		bytes[at + 9] = protocols[below(7)];
 		memcpy(bytes + at + 12, "\12\0\0\1\12\0\0\2", 8);
 		bytes[at + 15] = (uint8_t)below(3);
@@ -296,8 +297,8 @@ static uint32_t make_frame(uint8_t *bytes, uint32_t max_bytes)
 		memcpy(bytes + at + 24, "\x20\1\xd\xb8", 4);
 		at += 40;
 	}
-	at += put(bytes + at, ports[below(4)]);
-	put(bytes + at, ports[below(4)]);
+	at += put_u16(bytes + at, ports[below(4)]);
+	put_u16(bytes + at, ports[below(4)]);
 	return n_bytes;
 }
 

@@ -23,8 +23,8 @@ struct link {
 static struct link links[N_LINKS];
 static int dump_error;
 
-static void put(struct nlmsghdr *message, uint16_t type, const void *value,
-		size_t n_bytes)
+static void put_attribute(struct nlmsghdr *message, uint16_t type,
+			  const void *value, size_t n_bytes)
 {
 	struct rtattr *attribute =
 		(void *)((char *)message + NLMSG_ALIGN(message->nlmsg_len));
@@ -36,7 +36,8 @@ static void put(struct nlmsghdr *message, uint16_t type, const void *value,
 		NLMSG_ALIGN(message->nlmsg_len) + RTA_ALIGN(attribute->rta_len);
 }
 
-static void tell(const struct link *link, mr_netlink_fn *take, void *opaque)
+static void tell_link(const struct link *link, mr_netlink_fn *take,
+		      void *opaque)
 {
 	_Alignas(struct nlmsghdr) char bytes[512] = { 0 };
 	char info[64] = { 0 };
@@ -48,18 +49,19 @@ static void tell(const struct link *link, mr_netlink_fn *take, void *opaque)
 	message->nlmsg_len = NLMSG_LENGTH(sizeof(struct ifinfomsg));
 	((struct ifinfomsg *)NLMSG_DATA(message))->ifi_index =
 		(int)link->ifindex;
-	put(message, IFLA_IFNAME, link->name, strlen(link->name) + 1);
+	put_attribute(message, IFLA_IFNAME, link->name, strlen(link->name) + 1);
 	if (link->master != 0)
-		put(message, IFLA_MASTER, &link->master, 4);
+		put_attribute(message, IFLA_MASTER, &link->master, 4);
 	if (link->link != 0)
-		put(message, IFLA_LINK, &link->link, 4);
+		put_attribute(message, IFLA_LINK, &link->link, 4);
 	if (link->is_abroad)
-		put(message, IFLA_LINK_NETNSID, &netns, 4);
+		put_attribute(message, IFLA_LINK_NETNSID, &netns, 4);
 	if (link->kind != NULL) {
 		kind->rta_type = IFLA_INFO_KIND;
 		kind->rta_len = (uint16_t)RTA_LENGTH(strlen(link->kind) + 1);
 		strcpy(RTA_DATA(kind), link->kind);
-		put(message, IFLA_LINKINFO, info, RTA_ALIGN(kind->rta_len));
+		put_attribute(message, IFLA_LINKINFO, info,
+			      RTA_ALIGN(kind->rta_len));
 	}
 	take(opaque, message);
 }
@@ -74,12 +76,12 @@ int mr_netlink_ask(int protocol, const struct nlmsghdr *request,
 	assert_int_equal(request->nlmsg_type, RTM_GETLINK);
 	for (uint32_t i = 0; i < N_LINKS && links[i].name != NULL; i++)
 		if (is_dump || links[i].ifindex == (uint32_t)asked->ifi_index)
-			tell(&links[i], take, opaque);
+			tell_link(&links[i], take, opaque);
 	return is_dump ? dump_error : 0;
 }
 
 /* Of the link with this index; the reason in *reason. */
-static int refuse(uint32_t ifindex, struct mr_reason *reason)
+static int refuse_link(uint32_t ifindex, struct mr_reason *reason)
 {
 	struct xdp_netdev dev = { .ifindex = ifindex, .name = "dev" };
 
@@ -132,7 +134,7 @@ TEST(devices_below_an_interface_are_named)
 
 		memset(links, 0, sizeof(links));
 		memcpy(links, cases[i].links, sizeof(cases[i].links));
-		assert_int_equal(refuse(7, &reason),
+		assert_int_equal(refuse_link(7, &reason),
 				 cases[i].parts[0] != NULL ? -ENOTSUP : 0);
 		for (uint32_t k = 0; cases[i].parts[k] != NULL; k++)
 			assert_non_null(strstr(reason.text, cases[i].parts[k]));
@@ -150,7 +152,7 @@ TEST(a_bridge_of_many)
 		snprintf(names[i], IF_NAMESIZE, "interface%u", 100 + i);
 		links[i] = (struct link){ 7 + i, names[i], NULL, 7, 0, 0 };
 	}
-	assert_int_equal(refuse(7, &reason), -ENOTSUP);
+	assert_int_equal(refuse_link(7, &reason), -ENOTSUP);
 	assert_non_null(strstr(reason.text, " xdp:interface101,force xdp:"));
 	assert_string_equal(reason.text + strlen(reason.text) - 10,
 			    ",force ...");
@@ -161,7 +163,7 @@ TEST(a_failed_query_of_masters_is_an_error)
 	struct mr_reason reason;
 
 	dump_error = -EMFILE;
-	assert_int_equal(refuse(7, &reason), -EMFILE);
+	assert_int_equal(refuse_link(7, &reason), -EMFILE);
 	assert_non_null(strstr(reason.text, "cannot tell"));
 	dump_error = 0;
 }

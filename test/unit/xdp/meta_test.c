@@ -23,7 +23,7 @@ static struct xdp_prog_bpf *skeleton;
 static int socket_fd;
 
 /* Load the program, with a socket in its map. */
-static void load(bool has_tags)
+static void load_program(bool has_tags)
 {
 	const uint32_t queue = 0;
 
@@ -48,7 +48,7 @@ static void unload(void)
 
 /* Run it for a frame. Returns what the kernel would copy to the socket's
  * buffer, which ends at AT plus the frame's length. */
-static uint32_t run(const uint8_t frame[N_BYTES], uint8_t buffer[ROOM])
+static uint32_t run_program(const uint8_t frame[N_BYTES], uint8_t buffer[ROOM])
 {
 	uint8_t out[2 * N_BYTES];
 	LIBBPF_OPTS(bpf_test_run_opts, options, .data_in = frame,
@@ -114,7 +114,7 @@ TEST(answers_of_kfuncs_are_in_metadata)
 	uint8_t frame[N_BYTES] = { 2, 0, 0, 0, 0, 1, [12] = 0x88, 0xb5, 7 };
 	static uint8_t buffer[ROOM];
 
-	load(false);
+	load_program(false);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct meta_case *c = &cases[i];
 		struct mr_meta meta;
@@ -124,7 +124,7 @@ TEST(answers_of_kfuncs_are_in_metadata)
 			.hash = 0xdeadbeef,
 			.ns = c->ns,
 		};
-		assert_int_equal(run(frame, buffer), RECORD + N_BYTES);
+		assert_int_equal(run_program(frame, buffer), RECORD + N_BYTES);
 		assert_memory_equal(buffer + AT, frame, N_BYTES);
 		meta = read_one(buffer);
 		assert_int_equal(meta.valid, c->valid);
@@ -148,12 +148,12 @@ TEST(a_tag_goes_between_metadata_and_frame)
 	const uint8_t tag[] = { 0x81, 0, 0x60, 5 };
 	static uint8_t buffer[ROOM];
 
-	load(true);
+	load_program(true);
 	skeleton->bss->simulated_meta =
 		(struct xdp_rx_meta){ .word = XDP_RX_META_HASH, .hash = 9 };
 	skeleton->bss->simulated_tag.proto = 0x0081;
 	skeleton->bss->simulated_tag.tci = 0x6005;
-	assert_int_equal(run(frame, buffer), RECORD + N_BYTES + 4);
+	assert_int_equal(run_program(frame, buffer), RECORD + N_BYTES + 4);
 	assert_memory_equal(buffer + AT, frame, 12);
 	assert_memory_equal(buffer + AT + 12, tag, sizeof(tag));
 	assert_memory_equal(buffer + AT + 16, frame + 12, N_BYTES - 12);
@@ -212,7 +212,7 @@ TEST(only_the_devices_kfuncs_are_called)
 	uint32_t n_calls[XDP_N_KFUNCS] = { 0 };
 	size_t n, n_program;
 
-	load(true);
+	load_program(true);
 	n_program = bpf_program__insn_cnt(skeleton->progs.millrace);
 	assert_true(n_program <= 512);
 	for (uint32_t has = 0; has < 1 << XDP_N_KFUNCS; has++) {

@@ -144,8 +144,8 @@ int mri_xdp_refuse_shared(const struct xdp_port *port, struct mr_reason *reason)
 }
 
 /* As device/record.c, without a file. */
-static struct xdp_change *find(struct xdp_port *port, uint32_t setting,
-			       uint32_t id)
+static struct xdp_change *find_change(struct xdp_port *port, uint32_t setting,
+				      uint32_t id)
 {
 	struct xdp_change *change = port->record.changes;
 
@@ -158,7 +158,7 @@ static struct xdp_change *find(struct xdp_port *port, uint32_t setting,
 int mri_xdp_change(struct xdp_port *port, enum xdp_setting setting, uint32_t id,
 		   uint64_t value)
 {
-	struct xdp_change *change = find(port, setting, id);
+	struct xdp_change *change = find_change(port, setting, id);
 	int err;
 
 	if (change == port->record.changes + port->record.n) {
@@ -180,7 +180,7 @@ bool mri_xdp_has_changed(const struct xdp_port *port, enum xdp_setting setting,
 			 uint32_t id)
 {
 	const struct xdp_change *change =
-		find((struct xdp_port *)port, setting, id);
+		find_change((struct xdp_port *)port, setting, id);
 
 	return change < port->record.changes + port->record.n &&
 	       change->since != change->before;
@@ -189,7 +189,7 @@ bool mri_xdp_has_changed(const struct xdp_port *port, enum xdp_setting setting,
 static struct xdp_port port;
 
 /* Two queues from FIRST_QUEUE on; the device has a table and key of its own. */
-static void begin(void)
+static void reset_nic(void)
 {
 	static struct mr_port_info info = { .name = "xdp:nic0" };
 
@@ -222,7 +222,7 @@ static int set_rss(uint32_t keep, uint32_t fields, struct mr_reason *why)
 
 TEST(default_is_symmetric_over_the_ports_queues)
 {
-	begin();
+	reset_nic();
 	assert_int_equal(set_rss(0, MR_RSS_FIELDS_KEEP, NULL), 0);
 	for (uint32_t i = 0; i < N_KEY; i++)
 		assert_int_equal(nic.key[i], i % 2 ? 0x5a : 0x6d);
@@ -240,7 +240,7 @@ TEST(only_requested_settings_change)
 					.table = queues,
 					.n_entries = 3 };
 
-	begin();
+	reset_nic();
 	assert_int_equal(mri_xdp_set_rss(&port.base, &config, NULL), 0);
 	assert_int_equal(nic.key[1], 8);
 	for (uint32_t i = 0; i < N_TABLE; i++)
@@ -264,7 +264,7 @@ TEST(a_refusal_changes_nothing)
 	do {
 		struct mr_reason why = { "" };
 
-		begin();
+		reset_nic();
 		/* One part was set before: it goes back to that. */
 		assert_int_equal(set_rss(MR_RSS_KEEP_KEY, 1, NULL), 0);
 		nic.n_until_refused = ++n;
@@ -299,7 +299,7 @@ TEST(missing_features_of_a_device_are_named)
 	static const uint32_t queues[N_TABLE + 1];
 	struct mr_reason why = { "" };
 
-	begin();
+	reset_nic();
 	assert_int_equal(mri_xdp_set_rss(&port.base, &config, &why), -EINVAL);
 	assert_reason_has(&why, "a key of 41 bytes: the device's has 40");
 	config.key = NULL;
@@ -315,11 +315,11 @@ TEST(missing_features_of_a_device_are_named)
 	assert_int_equal(set_rss(0, 0, &why), -EOPNOTSUPP);
 	assert_reason_has(&why, "cannot set the hash key");
 	assert_int_equal(port.record.n, N_TABLE / 8);
-	begin();
+	reset_nic();
 	nic.table[N_TABLE - 1] = 256;
 	assert_int_equal(set_rss(MR_RSS_KEEP_KEY, 0, &why), -EOPNOTSUPP);
 	assert_reason_has(&why, "has an RSS table with queues above 255");
-	begin();
+	reset_nic();
 	port.lease.first_queue = 255;
 	assert_int_equal(set_rss(MR_RSS_KEEP_KEY, 0, &why), -EOPNOTSUPP);
 	assert_reason_has(&why, "with queues above 255, up to 256,");
@@ -333,7 +333,7 @@ TEST(rules_of_others_are_not_replaced)
 	struct mr_reason why = { "" };
 	uint32_t id = 0;
 
-	begin();
+	reset_nic();
 	nic.n_taken = 2;
 	assert_int_equal(mri_xdp_steer(&port.base, &rule, &id, NULL), 0);
 	assert_int_equal(id, 13);
@@ -358,7 +358,7 @@ TEST(rules_take_the_last_free_places)
 	struct mr_reason why = { "" };
 	uint32_t id = 0, other = 0;
 
-	begin();
+	reset_nic();
 	nic.has_rule[15] = nic.has_rule[13] = true; /* others' */
 	assert_int_equal(mri_xdp_steer(&port.base, &rule, &id, NULL), 0);
 	assert_int_equal(id, 14);
@@ -397,7 +397,7 @@ TEST(frames_without_ip_by_address_and_type)
 	struct mr_reason why = { "" };
 	uint32_t id = 0;
 
-	begin();
+	reset_nic();
 	assert_int_equal(mri_xdp_steer(&port.base, &rule, &id, NULL), 0);
 	assert_int_equal(nic.rules[id].flow_type, ETHER_FLOW);
 	assert_int_equal(nic.rules[id].h_u.ether_spec.h_proto, htons(0x88f7));

@@ -42,7 +42,7 @@ static int other_bpf(enum libbpf_print_level level, const char *format,
 }
 
 /* What libbpf does with a message. The hook is put back at once. */
-static void say(const char *format, ...)
+static void print_as_libbpf(const char *format, ...)
 {
 	const libbpf_print_fn_t bpf = libbpf_set_print(NULL);
 	const libxdp_print_fn_t xdp = libxdp_set_print(NULL);
@@ -59,7 +59,7 @@ static void say(const char *format, ...)
 static void *say_in_thread(void *opaque)
 {
 	(void)opaque;
-	say("x");
+	print_as_libbpf("x");
 	return NULL;
 }
 
@@ -91,12 +91,12 @@ QUIET_TEST(messages_of_this_thread_are_dropped_until_the_last_end)
 {
 	mri_xdp_quiet_begin();
 	mri_xdp_quiet_begin();
-	say("x");
+	print_as_libbpf("x");
 	mri_xdp_quiet_end();
-	say("x");
+	print_as_libbpf("x");
 	assert_int_equal(n_bpf + n_xdp, 0);
 	mri_xdp_quiet_end();
-	say("x");
+	print_as_libbpf("x");
 	assert_int_equal(n_bpf, 1);
 	assert_int_equal(n_xdp, 1);
 	assert_hosts();
@@ -125,7 +125,7 @@ static void *overlap(void *opaque)
 	mri_xdp_quiet_begin();
 	pthread_barrier_wait(&step);
 	pthread_barrier_wait(&step); /* the other has ended */
-	say("x");
+	print_as_libbpf("x");
 	mri_xdp_quiet_end();
 	return NULL;
 }
@@ -140,7 +140,7 @@ QUIET_TEST(hooks_are_restored_by_the_last_of_two_threads)
 	pthread_barrier_wait(&step);
 	pthread_barrier_wait(&step);
 	mri_xdp_quiet_end();
-	say("x");
+	print_as_libbpf("x");
 	assert_int_equal(n_bpf, 1);
 	pthread_barrier_wait(&step);
 	pthread_join(thread, NULL);
@@ -154,7 +154,7 @@ QUIET_TEST(hook_that_the_host_sets_meanwhile_stays)
 	mri_xdp_quiet_begin();
 	libbpf_set_print(other_bpf);
 	mri_xdp_quiet_begin(); /* and is quiet again from here on */
-	say("x");
+	print_as_libbpf("x");
 	assert_int_equal(n_other, 0);
 	mri_xdp_quiet_end();
 	mri_xdp_quiet_end();

@@ -5,12 +5,12 @@
 #include "model/fake_kernel.h"
 #include "support/rx_script.h"
 
-static uint32_t receive(struct mr_frame *frames, uint32_t n)
+static uint32_t receive_frames(struct mr_frame *frames, uint32_t n)
 {
 	return mr_rx_burst(&fake.rxq->base, fake.cache, frames, n);
 }
 
-static void give(bool is_end)
+static void give_buffer(bool is_end)
 {
 	fake_receive(is_end ? RX_SCRIPT_END_BYTES : 3840,
 		     is_end ? 0 : XSK_PKT_CONTD);
@@ -38,7 +38,7 @@ TEST(delivered_frames_are_received_or_a_named_drop)
 		rx_script_run(&scripts[i],
 			      &(struct rx_double){ .rxq = &fake.rxq->base,
 						   .cache = fake.cache,
-						   .give = give });
+						   .give = give_buffer });
 		assert_int_equal(xring_n_left(&fake.rxq->fill), FAKE_RING);
 		fake_close();
 	}
@@ -48,10 +48,10 @@ FAKE_TEST(the_kernel_is_woken_when_it_asks)
 {
 	struct mr_frame frames[MR_BURST_MAX];
 
-	receive(frames, 32);
+	receive_frames(frames, 32);
 	assert_int_equal(fake.n_recvfrom, 0);
 	*fake.rxq->fill.flags = XSK_RING_NEED_WAKEUP;
-	receive(frames, 32);
+	receive_frames(frames, 32);
 	assert_int_equal(fake.n_recvfrom, 1);
 }
 
@@ -62,7 +62,7 @@ FAKE_TEST(an_idle_queue_is_kicked_each_millisecond)
 	for (int ms = 0; ms < 10; ms++) {
 		fake.now_ns += 1000000;
 		for (int i = 0; i < 256; i++)
-			receive(frames, 32);
+			receive_frames(frames, 32);
 	}
 	assert_int_equal(fake.n_recvfrom, 9);
 	assert_int_equal(fake_rx_stats().events[MR_RX_EVENT_STARVED_KICK], 0);
@@ -71,7 +71,7 @@ FAKE_TEST(an_idle_queue_is_kicked_each_millisecond)
 	*fake.rxq->fill.consumer = *fake.rxq->fill.producer;
 	fake.now_ns += 1000000;
 	for (int i = 0; i < 256; i++)
-		receive(frames, 32);
+		receive_frames(frames, 32);
 	assert_int_equal(fake_rx_stats().events[MR_RX_EVENT_STARVED_KICK], 1);
 }
 
@@ -84,11 +84,11 @@ FAKE_TEST(a_busy_polled_queue_is_polled_while_it_is_empty)
 	fake.now_ns = XDP_BUSY_INTERVAL_NS;
 	for (uint32_t i = 1; i < 4; i++) {
 		for (int k = 0; k < 100; k++)
-			receive(frames, 1);
+			receive_frames(frames, 1);
 		assert_int_equal(fake.n_recvfrom, i);
 		fake.now_ns += XDP_BUSY_INTERVAL_NS;
 		fake_receive(60, 0);
-		assert_int_equal(receive(frames, 1), 1);
+		assert_int_equal(receive_frames(frames, 1), 1);
 		mr_frame_free_bulk(fake.cache, frames, 1);
 		assert_int_equal(fake.n_recvfrom, i);
 	}
@@ -102,7 +102,7 @@ FAKE_TEST(a_frame_in_the_tailroom_is_a_named_drop)
 	fake_receive(60, 0);
 	fake_receive(4096 - 256 - 64 + 1, 0);
 	fake_receive(4096 - 256 - 64, 0);
-	assert_int_equal(receive(frames, 32), 2);
+	assert_int_equal(receive_frames(frames, 32), 2);
 	assert_int_equal(frames[1].len, 4096 - 256 - 64);
 	assert_int_equal(mr_frame_put(fake.cache, &frames[1], 64), 0);
 	assert_int_equal(fake_rx_stats().drops[MR_RX_DROP_TOO_LONG], 1);

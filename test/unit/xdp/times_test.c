@@ -31,7 +31,7 @@ static void close_times(void)
 }
 
 /* Nothing is taken from the ring by itself. */
-static void hold(uint32_t n)
+static void hold_answers(uint32_t n)
 {
 	for (uint32_t i = 0; i < sizeof(fake.answers) / sizeof(fake.answers[0]);
 	     i++)
@@ -71,7 +71,7 @@ FAKE_TEST(each_frame_that_asks_gets_its_time)
 	struct mr_meta metas[8];
 
 	open_times();
-	hold(1);
+	hold_answers(1);
 	for (uint32_t i = 0; i < 8; i++) {
 		send_timed(1000 + i, i % 2 == 0);
 		assert_int_equal(fake_sent(i).flags,
@@ -108,7 +108,7 @@ FAKE_TEST(a_frame_at_an_odd_address_gets_its_time)
 	struct mr_meta meta;
 
 	open_times();
-	hold(1);
+	hold_answers(1);
 	frame.addr++;
 	assert_int_equal(mr_tx_burst_meta(&fake.txq->base, fake.cache, &frame,
 					  &asked, 1),
@@ -132,7 +132,7 @@ FAKE_TEST(times_that_are_not_collected_are_counted)
 	open_times();
 	for (uint32_t i = 0; i < FAKE_RING + 8; i++) {
 		fake.n_sendto = 0;
-		hold(1);
+		hold_answers(1);
 		send_timed(i, true);
 		request_of(i)->sent_ns = START_NS + i;
 		fake_complete(1);
@@ -156,7 +156,7 @@ FAKE_TEST(a_time_that_is_not_reported_is_counted, .has_csum = true)
 	uint32_t n;
 
 	open_times();
-	hold(1);
+	hold_answers(1);
 	send_timed(1, true);
 	n = packet_make(bytes, mac, 4, 17, 100);
 	packet_leave_partial(bytes, n, true);
@@ -183,7 +183,7 @@ FAKE_TEST(a_shared_frame_is_timed_in_a_copy)
 	const struct mr_meta meta = { .valid = MR_META_TX_TIME, .mark = 3 };
 
 	open_times();
-	hold(1);
+	hold_answers(1);
 	assert_int_equal(mr_frame_ref(fake.cache, &frame, 1), 0);
 	assert_int_equal(
 		mr_tx_burst_meta(&fake.txq->base, fake.cache, &frame, &meta, 1),
@@ -206,7 +206,7 @@ FAKE_TEST(a_device_that_delays_frames_is_told_when)
 	fake.txq->times.asks = MR_META_LAUNCH_TIME;
 	fake.port->base.info->offloads = MR_OFFLOAD_LAUNCH_TIME;
 	fake.port->base.info->launch_clock = MR_CLOCK_DEVICE;
-	hold(1);
+	hold_answers(1);
 	for (uint32_t i = 0; i < 3; i++) {
 		const struct mr_frame frame = fake_frame(100, (uint8_t)i);
 		const struct mr_meta meta = {
