@@ -17,10 +17,10 @@ static bool read_count(const char *text, void *to, struct mr_reason *why)
 	*n_frames = strtoull(text, &end, 10);
 	return (text[0] >= '0' && text[0] <= '9' && *end == '\0' &&
 		errno == 0 && *n_frames > 0) ||
-	       value_wrong(why, "'%s' is not a whole number from 1 on", text);
+	       value_wrong(why, "'%s' is not a whole number above 0", text);
 }
 
-/* Options that are not in a file. */
+/* Options that files do not have. */
 static const struct yaml_key own_keys[] = {
 	YAML_VALUE("count", options, n_frames, read_count, NULL,
 		   YAML_OPTION("N", "exit after N frames, or up to a burst "

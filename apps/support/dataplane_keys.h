@@ -7,7 +7,7 @@
 #include "dataplane.h"
 #include "objections.h"
 
-/* Groups of options that not all programs have. */
+/* Groups of options that only some programs have. */
 enum {
 	DATAPLANE_WORKERS = 1 << 0,
 	DATAPLANE_IDLE = 1 << 1,

@@ -2,8 +2,8 @@
 /*
  * The command line of an application: one table makes the parser and the help.
  *
- * The struct that the options end up in is the application's. An option is a
- * key with a help, as of a configuration file.
+ * The application defines the struct that the options fill in. An option is a
+ * key with a help text, of the same type as those of configuration files.
  */
 #ifndef SUPPORT_OPTIONS_H
 #define SUPPORT_OPTIONS_H
@@ -54,8 +54,8 @@ struct option_table {
 };
 
 /*
- * Read the command line. A key that is given again is taken again: it may add
- * to a list. Words that are not options move to the end of argv,
+ * Read the command line. An option that is given twice is read twice, so that
+ * it can add to a list. Words that are not options move to the end of argv,
  * from *ret_first on. ret_given: NULL, or initially all zeros. Only one thread
  * at a time, due to getopt().
  */

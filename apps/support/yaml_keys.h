@@ -77,7 +77,7 @@ struct yaml_key {
 
 	/* As an option of a command line, with - for _: see options.h. */
 	const char *help; /* NULL: it is none */
-	uint32_t group;   /* bit: in programs with this group; 0: in all */
+	uint32_t group;   /* bit: only in programs with it; 0: in all */
 	const char *arg;  /* name of the value in the help; NULL: a flag */
 	char letter;      /* of the short option; 0: none */
 };

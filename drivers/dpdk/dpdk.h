@@ -375,7 +375,7 @@ uint64_t mri_dpdk_tx_awaited(const struct dpdk_txq *txq);
 uint64_t mri_dpdk_tx_pending(const struct dpdk_txq *txq);
 
 /* dpdk_shape.c */
-/* What became of a frame, or the enum mr_tx_drop of its loss. */
+/* What became of a frame; if it is lost, an enum mr_tx_drop. */
 enum {
 	DPDK_POSTABLE = -3, /* *ret_mbuf is the frame */
 	DPDK_COPIED,        /* *ret_mbuf is a copy of the frame */

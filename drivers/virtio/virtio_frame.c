@@ -34,7 +34,7 @@ bool mri_virtio_has_room(const struct virtio_txq *txq,
 			 const struct mr_cache *cache,
 			 const struct mr_frame *entry)
 {
-	/* The device can access all of it: all segments are mapped. */
+	/* All segments are mapped, so the device can access the entry. */
 	return mr_region_is_backed(txq->port->base.region, entry->addr,
 				   entry->len) &&
 	       is_ours_in_front(txq, cache, entry);

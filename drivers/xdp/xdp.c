@@ -429,7 +429,7 @@ const struct mr_driver mr_driver_xdp = {
 	.rules = &mri_xdp_rules_ops,
 };
 
-/* Of a port whose lease is the broker's. */
+/* Of a port with a lease from the broker. */
 const struct mr_driver mri_xdp_driver_there = {
 	.name = "xdp",
 	.close = mri_xdp_release,

@@ -171,7 +171,7 @@ uint32_t mr_obj_alloc_bulk(struct mr_objcache *cache, void **objects,
 		return alloc_many(cache, objects, n);
 	if (n != 1)
 		return alloc_burst(cache, objects, n);
-	/* One without the loop, whose set-up costs more. */
+	/* One needs no loop, whose set-up costs more. */
 	objects[0] =
 		mri_obj_at(&cache->layout, *mri_pair_pop(&cache->pair, top, 1));
 	return 1;

@@ -437,7 +437,7 @@ tick_and_free_frames(struct mr_cache *cache, const struct mr_frame *frames,
 	free_all_frames(cache, frames, n, site);
 }
 
-/* A single buffer that free_one() leaves. */
+/* A single buffer that free_one() cannot free. */
 __attribute__((noinline)) static void
 free_other(struct mr_cache *cache, const uint64_t *addr, const void *site)
 {

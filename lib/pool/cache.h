@@ -50,7 +50,7 @@ void mri_cache_keep(struct mr_cache *cache, const uint32_t *pages, uint32_t n);
 void mri_pages_return(struct mr_cache *cache, struct mr_pool *pool,
 		      const uint32_t *pages, uint32_t n);
 
-/* Drop an owner. True: it was the last one, and the caller must recycle it. */
+/* Drop an owner. True: it was the last; the caller must recycle the page. */
 static inline bool mri_last_put(struct mr_pool *pool, uint64_t addr,
 				struct mr_cache *cache, const void *site,
 				bool *ret_is_shared)
@@ -64,12 +64,12 @@ static inline bool mri_last_put(struct mr_pool *pool, uint64_t addr,
 /* Free pages of another pool. lib/pool/outbox.c */
 void mri_outbox_put(struct mr_cache *cache, struct mr_pool *pool,
 		    const uint32_t *pages, uint32_t n);
-/* A page of another pool that has an open magazine. False: it is not. */
+/* Free a page of a pool with an open magazine. False: it is another page. */
 bool mri_outbox_add(struct mr_cache *cache, uint64_t addr);
-/* A tick: look at what is open. */
+/* A tick: send the open magazines that are due. */
 void mri_outbox_tick(struct mr_cache *cache);
 
-/* Count a call that frees, while something is open. True: call for a tick. */
+/* Count a call that frees, if a magazine is open. True: a tick is due. */
 static inline bool mri_cache_is_due(struct mr_cache *cache)
 {
 	return cache->n_until_tick != 0 && --cache->n_until_tick == 0;

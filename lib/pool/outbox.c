@@ -7,8 +7,8 @@
  * The table has few slots; if none is free, the one that the pool maps to is
  * sent. An open magazine has at least one page. It is sent when it is full,
  * when a cache finds no pages, when two ticks of TICK_CALLS calls found nothing
- * new in it, and by mr_cache_flush(). Calls that free count, but inlined single
- * frees do not; so do empty polls.
+ * new in it, and by mr_cache_flush(). Empty polls and calls that free count;
+ * inlined single frees do not.
  *
  * Another thread may destroy a pool once all of its pages are back. So what is
  * sent counts as in flight until it arrives, and the last access to the pool is

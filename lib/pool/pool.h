@@ -109,25 +109,25 @@ struct mri_trim {
 };
 
 /*
- * What a pool does with its pages besides keeping them: nothing, or what its
- * level of safety says. site is the caller, for reports. Both tables are in
- * lib/pool/debug/safety.c.
+ * What a pool does with its pages besides keeping them: the checks of its
+ * safety level, if it has any. site is the caller, for reports. Both tables are
+ * in lib/pool/debug/safety.c.
  */
 struct mri_checks {
-	/* Whole pages for a cache, which has the site; returns how many. */
+	/* Allocate pages for cache, which has the site; returns how many. */
 	uint32_t (*alloc)(struct mr_cache *cache, uint64_t *addrs, uint32_t n);
 	/* As mri_cache_put(). */
 	void (*free)(struct mr_cache *cache, const char *addrs, uint32_t n,
 		     size_t stride);
 	/*
-	 * A page has no owner left. True: the caller must recycle it. cache is
-	 * the one that freed it; NULL: none.
+	 * A page has no owner left. True: the caller must recycle it. cache
+	 * freed it; NULL: no cache did.
 	 */
 	bool (*page_in)(struct mr_pool *pool, uint32_t page,
 			struct mr_cache *cache, const void *site);
 	/*
-	 * n pages of a block, or of a caller without a cache, leave; are
-	 * allocated again, although they did not return; and return.
+	 * n pages of a block, or of a caller without a cache: they are
+	 * allocated; allocated again without having returned; returned.
 	 */
 	void (*out)(struct mr_pool *pool, uint32_t first, uint32_t n,
 		    const void *site);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What drivers do with frames and buffers that are not as their device needs
- * them. */
+/* For drivers: frames and buffers that a device cannot use as they are. */
 #include <string.h>
 
 #include <millrace/driver.h>

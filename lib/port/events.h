@@ -71,7 +71,7 @@ uint32_t mri_events_publish(struct mr_port *port);
 void mri_kept_add_rx(const struct mr_rxq *rxq, struct mr_rx_stats *stats);
 void mri_kept_add_tx(const struct mr_txq *txq, struct mr_tx_stats *stats);
 
-/* device.c: make the settings again, and log those that are refused now. */
+/* device.c: repeat the settings, and log those that are refused now. */
 void mri_settings_repeat(struct mr_port *port);
 void mri_settings_free(struct mr_port *port);
 

@@ -5,8 +5,8 @@
 In one emulated machine, over the same two NICs, mr-l2fwd and testpmd (io)
 forward the same frames. What counts is what the forwarding thread executes in
 user space: counted by a plug-in of QEMU, each instruction, no sampling. It has
-a processor of its own. Frames come together, nearly as many as a ring holds,
-while the machine stands still, so that both find the same bursts.
+a processor of its own. Frames arrive together, nearly as many as a ring holds,
+while the machine is stopped, so that both find the same bursts.
 
 A poll that finds nothing is no work: what one costs is measured without
 traffic, and taken off as often as there were any. Time is not measured.
@@ -118,7 +118,7 @@ class Machine:
         out. The machine runs only for as long as that takes."""
         source, sink = (self.guest.wires[nic.name] for nic in self.nics)
         n_out = 0
-        # The more at once, the fewer polls in between find nothing.
+        # The more at once, the fewer polls between them are empty.
         n_at_once = self.ring * 15 // 16
         self.guest.qmp("stop")
         running.begin_to_go_on()

@@ -401,7 +401,7 @@ HARNESS_TEST(device_receives_only_addresses_it_was_set_to)
 	harness_end(harness);
 }
 
-/* Open the device again below the same port. */
+/* Reopen the port, and find its queues again. */
 static void open_again(struct harness *harness)
 {
 	struct mr_reason why = { "" };
@@ -459,7 +459,7 @@ HARNESS_TEST(addresses_stay_when_the_port_is_opened_again)
 	assert_int_equal(mr_port_set_promisc(harness->port, true, &why), 0);
 	open_again(harness);
 	assert_true(arrives(harness, stranger));
-	/* What was set last holds. */
+	/* The last settings are repeated. */
 	assert_int_equal(mr_port_set_promisc(harness->port, false, &why), 0);
 	assert_int_equal(mr_port_set_allmulti(harness->port, false, &why), 0);
 	assert_int_equal(mr_port_set_mac_filter(harness->port, NULL, 0, &why),

@@ -44,7 +44,7 @@ uint32_t harness_rx(struct harness *harness, struct mr_frame *frames,
 
 		harness_pump(harness);
 		n_rx = mr_rx_burst(harness->rxq, harness->cache, frames, n);
-		/* Asserted here, so that each test of the suite does. */
+		/* Here, so that every test of the suite asserts it. */
 		assert_true(n_rx <= n);
 		if (n_rx > 0) {
 			assert_false(frames[n_rx - 1].flags & MR_FRAME_MORE);

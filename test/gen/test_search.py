@@ -273,7 +273,7 @@ def test_an_unwritable_file_is_refused_at_once(bench, tmp_path, option):
 
 
 def read_terminal(terminal, until=None):
-    """What is shown there, until these words or its end."""
+    """Read what a terminal shows, until these words or its end."""
     said = b""
     end_s = time.monotonic() + limit(60)
     while until is None or until not in said:
@@ -281,7 +281,7 @@ def read_terminal(terminal, until=None):
         assert select.select([terminal], [], [], left_s)[0], said
         try:
             said += os.read(terminal, 65536)
-        except OSError:  # all has been read, and it has ended
+        except OSError:  # all is read, and the program has ended
             assert until is None, said
             break
     return said
@@ -389,7 +389,7 @@ def test_a_second_signal_ends_an_engine_that_hangs():
                           stderr=subprocess.DEVNULL) as process:
         engine = engine_of(process)
         os.kill(engine, signal.SIGSTOP)
-        # Two that come at once are one.
+        # Two signals may count as one.
         end_s = time.monotonic() + limit(20)
         while process.poll() is None:
             assert time.monotonic() < end_s

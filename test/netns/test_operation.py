@@ -61,7 +61,7 @@ class Stream(threading.Thread):
 
 
 def await_frames(a, b, n):
-    """Wait until each of two streams has sent so many more."""
+    """Wait until each of two streams has sent n more frames."""
     ends = a.n + n, b.n + n
     wait_until(f"{n} frames were sent",
                lambda: a.n >= ends[0] and b.n >= ends[1])

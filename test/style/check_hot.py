@@ -31,8 +31,8 @@ EXITS = {"mri_page_take_bulk", "mri_page_back_bulk", "mri_page_alloc_blocks",
          "mri_pool_put_pages", "mri_block_reclaim", "mri_pool_grow_if_empty"}
 # All that is left of mri_lock_take() where it is inlined.
 LOCK = "mri_lock_wait"
-# These call through a pool's table of checks. ROOTS has what the table of an
-# unchecked pool holds; the rest of it does nothing.
+# These call through a pool's table of checks. ROOTS has those functions in the
+# table of an unchecked pool that do something.
 BY_TABLE = {"mr_frag_alloc_bulk", "alloc_other", "free_not_simple", "put_one",
             "mri_cache_put", "mri_block_start", "mri_block_restart",
             "mri_block_back", "mri_block_fetch_page"}

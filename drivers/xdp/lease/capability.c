@@ -17,7 +17,7 @@ const char *mri_xdp_missing_capability(uint32_t wanted)
 	/* In the order of XDP_CAP_*. */
 	static const struct {
 		uint32_t bit;
-		bool is_of_sys_admin; /* before Linux 5.8, and since */
+		bool is_of_sys_admin; /* as before Linux 5.8 */
 		const char *name;
 	} known[] = {
 		{ 39, true, "CAP_BPF" },

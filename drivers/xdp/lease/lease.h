@@ -64,7 +64,7 @@ struct xdp_lease {
 
 /* Who makes the lease of a port, and later changes what needs capabilities. */
 struct xdp_lessor {
-	const struct mr_driver *driver; /* of a port that has such a lease */
+	const struct mr_driver *driver; /* of a port with such a lease */
 	/* As mri_xdp_netdev_find(), without interfaces on top of others. */
 	int (*find)(const char *name, const struct xdp_options *o,
 		    struct xdp_netdev *ret_dev, struct mr_reason *reason);
@@ -85,7 +85,7 @@ struct xdp_lessor {
 extern const struct mr_driver mr_driver_xdp, mri_xdp_driver_there;
 /* self.c, client.c */
 extern const struct xdp_lessor mri_xdp_self, mri_xdp_broker;
-/* client.c: of struct mr_driver */
+/* client.c: functions of struct mr_driver */
 int mri_xdp_set_mac_filter_there(struct mr_port *base, const uint8_t (*macs)[6],
 				 uint32_t n, struct mr_reason *reterr_reason);
 int mri_xdp_set_rss_there(struct mr_port *base, const struct mr_rss_config *c,
@@ -118,8 +118,8 @@ enum {
 	XDP_CAP_NET_ADMIN = 1 << 2,
 	XDP_CAP_NET_RAW = 1 << 3,
 };
-/* Name one of these that the process lacks. NULL: none, or the kernel does not
- * say. CAP_SYS_ADMIN includes the first two. */
+/* Name a capability of wanted that the process lacks. NULL: none, or the kernel
+ * does not say. CAP_SYS_ADMIN includes BPF and PERFMON. */
 const char *mri_xdp_missing_capability(uint32_t wanted);
 
 /* lease.c */

@@ -109,8 +109,8 @@ int mri_xdp_serve_new_filter(struct xdp_served *served,
 	(void)answer;
 	if (request->n_fds != XDP_WIRE_FILTER_FDS + port->lease.n_queues)
 		return mr_fail(reason, -EPROTO, "not a valid request");
-	/* renew() borrows their places, which the broker's own sockets have
-	 * until then. */
+	/* Until then, the broker's own sockets are in the lease, where renew()
+	 * puts the client's. */
 	if (port->lease.is_unbound)
 		return mr_fail(reason, -EINVAL,
 			       "%s: its sockets are not bound yet",

@@ -147,7 +147,7 @@ static int load_all(struct xdp_port *port, bool has_frags,
 int mri_xdp_refuse_load(const struct xdp_port *port, int err, bool has_rules,
 			struct mr_reason *reterr_reason)
 {
-	/* Without the second, the verifier refuses packet pointers in sums. */
+	/* The verifier requires CAP_PERFMON for packet pointer arithmetic. */
 	const char *missing = mri_xdp_missing_capability(
 		XDP_CAP_BPF | (has_rules ? XDP_CAP_PERFMON : 0) |
 		XDP_CAP_NET_ADMIN);

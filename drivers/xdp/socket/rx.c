@@ -64,8 +64,8 @@ static void poll_device(struct xdp_rxq *rxq)
 	rxq->polled_ns = mr_ctx_now_ns(ctx);
 }
 
-/* Entries of whole frames at the start. 0 of MR_MAX_SEGS or more: the first
- * frame is too long. */
+/* How many entries at the start are whole frames. 0 of MR_MAX_SEGS or more: the
+ * first frame is too long. */
 static uint32_t n_deliverable(const struct mr_frame *frames, uint32_t n)
 {
 	uint32_t n_whole = 0;
@@ -79,7 +79,7 @@ static uint32_t n_deliverable(const struct mr_frame *frames, uint32_t n)
 /* Give the kernel n buffers. The fill ring has room for all n_bufs. */
 static void post(struct xdp_rxq *rxq, const uint64_t *addrs, uint32_t n)
 {
-	/* Copies: to the compiler, posted[] may alias rxq. */
+	/* Copies: the compiler assumes that posted[] aliases rxq. */
 	uint8_t *const posted = rxq->posted;
 	uint64_t *const entries = rxq->fill.entries;
 	const uint32_t shift = rxq->chunk_shift, mask = rxq->fill.mask;
@@ -141,8 +141,8 @@ static void drop_long_frame(struct xdp_rxq *rxq, const struct mr_frame *frames,
 	}
 }
 
-/* Cold. Of n fresh buffers those that the device can reach: the others are of
- * a segment that came after the port. */
+/* Cold. Keep the fresh buffers that the device can reach: the others are in a
+ * segment that is newer than the port. */
 static uint32_t keep_registered(struct xdp_rxq *rxq, struct mr_pool *pool,
 				uint64_t *addrs, uint32_t n)
 {
@@ -172,8 +172,8 @@ static uint32_t alloc_registered(struct xdp_rxq *rxq, struct mr_cache *cache,
 	return n_got + keep_registered(rxq, pool, addrs + n_got, n);
 }
 
-/* Replace the buffers of n entries. Returns for how many, in whole frames, the
- * pool had a replacement. */
+/* Replace the buffers of n entries. Returns how many entries, of whole frames,
+ * have a new buffer. */
 static uint32_t refill(struct xdp_rxq *rxq, struct mr_cache *cache,
 		       const struct mr_frame *frames, uint32_t n,
 		       uint64_t *ret_bytes)

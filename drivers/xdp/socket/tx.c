@@ -5,10 +5,10 @@
  *     application --> tx ring --> kernel --> completion ring --> caller's cache
  *
  * Entries n_reaped to tx.cached of the tx ring are outstanding: posted and not
- * completed, at most as many as the completion ring holds. Each owns a
- * reference to its buffer; closing the queue takes back exactly these. A
- * completion is usually of the oldest entry; if not, its entry is exchanged
- * with the oldest, so that the outstanding ones stay contiguous.
+ * completed, never more than the completion ring holds. Each owns a reference
+ * to its buffer; closing the queue takes back exactly these. A completion is
+ * usually for the oldest entry; if not, its entry is exchanged with the oldest,
+ * so that the outstanding ones stay contiguous.
  *
  * Every entry is checked before it is posted: the kernel skips an invalid one,
  * and whether its buffer returns depends on the kernel's version. copy.c
@@ -29,10 +29,9 @@
 #include "xdp.h"
 
 enum {
-	/* Of one burst, and one more per frame that was lost. */
+	/* Per burst, plus one per lost frame. */
 	MAX_KICKS = 8,
-	/* How many bursts, and how long, before a zero-copy driver that was
-	 * woken is woken again. */
+	/* Bursts and time before a zero-copy driver is woken again. */
 	PATIENT_BURSTS = 16,
 	PATIENT_NS = 1000 * 1000,
 	WAIT_STEP_NS = 200 * 1000,
@@ -93,8 +92,8 @@ find_entry(const struct xdp_txq *txq, uint32_t number, uint64_t addr)
 	return number;
 }
 
-/* Cold: exchange the completed entry, with its flags, and the oldest. False:
- * the kernel has taken no such entry. */
+/* Cold: exchange the completed entry and its flags with the oldest. False: the
+ * kernel has taken no such entry. */
 __attribute__((noinline)) static bool
 move_to_front(const struct xdp_txq *txq, uint32_t oldest, uint64_t addr)
 {
@@ -111,8 +110,8 @@ move_to_front(const struct xdp_txq *txq, uint32_t oldest, uint64_t addr)
 	return true;
 }
 
-/* How many of n completions are of outstanding entries; these become the oldest
- * ones. */
+/* How many of n completions are for outstanding entries; these become the
+ * oldest ones. */
 static uint32_t match_entries(const struct xdp_txq *txq, const uint64_t *addrs,
 			      uint32_t n)
 {
@@ -127,8 +126,8 @@ static uint32_t match_entries(const struct xdp_txq *txq, const uint64_t *addrs,
 	return i;
 }
 
-/* Cold: ignore a completion of no outstanding entry: it would free a page that
- * has another owner. False: it waits for the kernel's consumer. */
+/* Cold: ignore a completion without an outstanding entry: it would free a page
+ * of another owner. False: it has one, which the kernel has yet to consume. */
 static bool ignore_unknown(struct xdp_txq *txq, uint64_t addr)
 {
 	if (find_entry(txq, txq->n_reaped, addr) != txq->tx.cached)
@@ -182,7 +181,7 @@ static bool call_sends(const struct xdp_txq *txq)
 /*
  * Whether a zero-copy driver was already told of all that it has not taken. It
  * is told again after some bursts or some time, since its interrupt may be
- * moderated (igb); with busy polling, as long as that moves frames.
+ * moderated (igb); with busy polling, as long as telling it moves frames.
  */
 static bool was_woken(struct xdp_txq *txq)
 {
@@ -352,7 +351,7 @@ prepare(struct xdp_txq *txq, struct mr_cache *cache, const struct mr_frame *in,
 	} else {
 		n = mri_xdp_reshape(txq, cache, in, n, out);
 	}
-	/* Other flags would be requests or invalid. */
+	/* The kernel reads other flags as requests, or as invalid. */
 	for (uint32_t i = 0; i < n; i++)
 		out[i].flags &= MR_FRAME_MORE;
 	if (n > 0 && (is_partial || asks != 0))
@@ -375,7 +374,7 @@ static uint32_t post_plain(const struct xdp_txq *base, uint32_t place,
 			   const struct mr_frame *frames, uint32_t n,
 			   uint64_t *n_bytes)
 {
-	/* A copy: to the compiler, descriptors may alias the queue. */
+	/* A copy: the compiler assumes that descriptors alias the queue. */
 	const struct xdp_txq txq = {
 		.n_registered_bytes = base->n_registered_bytes,
 		.chunk_mask = base->chunk_mask,

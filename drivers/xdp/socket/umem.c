@@ -3,10 +3,10 @@
  * Sockets and their rings.
  *
  * The first socket of a port registers the region's memory, from address 0 to
- * the first gap, so that a descriptor's address is one in the region; the
- * others share it. Another port registers it again: the kernel does not share
- * memory between zero-copy and copy sockets, and a second registration costs
- * little (drivers/xdp/README.md, Limits).
+ * the first gap, so that descriptors have addresses of the region; the others
+ * share this registration. Another port registers the memory again: the kernel
+ * does not share memory between zero-copy and copy sockets, and a second
+ * registration costs little (drivers/xdp/README.md, Limits).
  *
  * A queue stays bound while its fd or a mapping of its rings exists, even in a
  * forked child: hence mr_fd_guard(), MADV_DONTFORK, and munmap() before
@@ -196,7 +196,7 @@ static int register_memory(struct xdp_port *port, int fd, bool is_zc,
 	    mri_xdp_tx_metadata(port->dev.ifindex, &features) == 0)
 		n_tx_metadata = mri_xdp_request_bytes(port, is_zc, features);
 	/* Linux 6.11 requires the flag, 6.8 knows only the length. Earlier ones
-	 * accept it, and each frame with metadata is invalid. */
+	 * accept it, but then each frame with metadata is invalid. */
 	if (n_tx_metadata > 0) {
 		config.tx_metadata_len = n_tx_metadata;
 		config.flags = XSK_UMEM_TX_METADATA_LEN;
@@ -535,7 +535,7 @@ static void unmap_rings(struct xdp_port *port, uint32_t i)
 
 static void take_back(struct xdp_port *port, uint32_t i)
 {
-	/* NULL: in the broker, or opening failed. */
+	/* NULL: the broker's queue, or opening failed. */
 	if (port->rxqs[i].posted != NULL)
 		mri_xdp_rx_take_back(&port->rxqs[i]);
 	if (port->txqs[i].left != NULL)

@@ -195,14 +195,14 @@ struct mr_driver {
 };
 
 /**
- * Find what makes a frame unfit to be sent.
+ * Find the reason why a frame cannot be sent.
  *
  * @param n  entries of the frame
  *
- * @return -1: nothing; or
+ * @return -1: there is none; or
  *   MR_TX_DROP_TOO_LONG  more than MR_MAX_SEGS entries, or than max_bytes
- *   MR_TX_DROP_INVALID   shorter than min_bytes, or an entry is empty or not
- *                        in the region
+ *   MR_TX_DROP_INVALID   less than min_bytes, or an entry is empty or outside
+ *                        the region
  *
  * Owner: unchanged. Thread: the owner's. Cost: mr_region_is_backed() per entry.
  */
@@ -222,14 +222,14 @@ static inline int mr_tx_find_fault(const struct mr_region *region,
 }
 
 /**
- * Allocate the entries of a frame of @p n_bytes, whose bytes the caller writes:
- * a page each, with the pool's headroom and tailroom.
+ * Allocate a frame of @p n_bytes for the caller to fill: each entry is a page,
+ * with the pool's headroom and tailroom.
  *
  * @param      n_bytes        1 to MR_MAX_SEGS * mr_port_room_bytes()
- * @param      n_reach_bytes  of the region, that the device can reach
- * @param[out] ret_frames     flags: MR_FRAME_MORE, in all but the last
+ * @param      n_reach_bytes  bytes of the region that the device can reach
+ * @param[out] ret_frames     all but the last have MR_FRAME_MORE
  *
- * @return entries; 0: too few pages, or beyond reach
+ * @return entries; 0: too few pages, or some are out of reach
  *
  * Owner: the caller. Thread: the one that uses @p cache.
  * Cost:  as mr_frag_alloc_bulk().
@@ -242,9 +242,9 @@ MR_API uint32_t mr_port_alloc_frame(const struct mr_port *port,
 /**
  * Copy a frame, with its flags, to entries from mr_port_alloc_frame().
  *
- * @return entries; 0: as there
+ * @return as mr_port_alloc_frame()
  *
- * Owner: the caller, of both. Thread, Cost: as there, and the copy.
+ * Owner: the caller, of both frames. Thread, Cost: the same, plus the copy.
  */
 MR_API uint32_t mr_port_copy_frame(const struct mr_port *port,
 				   struct mr_cache *cache,

@@ -53,16 +53,16 @@ static inline bool mr_addrs_are_below(const uint64_t *addrs, uint32_t n,
 	const uint64_t last = n_bytes - 1;
 	uint64_t beyond = 0;
 
-	/* The difference borrows, and sets the top bit, behind the last. */
+	/* Beyond the last, this borrows, which sets the top bit. */
 	for (uint32_t i = 0; i < n; i++)
 		beyond |= last - addrs[i];
 	return beyond >> 63 == 0;
 }
 
 /**
- * Free the buffers that do not lie in [0, n_bytes), which a device that
- * registered only that much cannot reach. They go to the page allocator: a
- * cache would return them with the next allocation.
+ * Free the buffers outside [0, n_bytes): a device that registered only that
+ * much cannot reach them. They go to the page allocator, because a cache would
+ * return them from the next allocation.
  *
  * @return buffers left, at the start of @p addrs
  *
@@ -176,7 +176,7 @@ static inline bool mr_pages_room(const struct mr_pages *pages,
 }
 
 /**
- * Copy @p n_bytes of a frame to @p to, from an offset in the frame.
+ * Copy @p n_bytes of a frame, from offset @p at, to @p to.
  *
  * @param base  mr_region_base() of the frame's region
  *

@@ -29,8 +29,8 @@ struct mr_cache_head {
 	uint32_t own_pages;    /**< bound of the pool's page numbers; 0 if it
 				*   checks each page; atomic */
 	uint8_t page_shift;
-	uint8_t n_until_tick;    /**< calls that free, until one looks at the
-				  *   pages of other pools here; 0: none are */
+	uint8_t n_until_tick;    /**< calls that free until the next look at
+				  *   pages of other pools; 0: none here */
 	uint16_t magazine_pages; /**< capacity of a magazine */
 	const bool *uses_owners; /**< whether owners[] has to be looked at */
 };

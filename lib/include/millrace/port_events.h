@@ -112,9 +112,9 @@ MR_API int mr_port_subscribe(struct mr_port *port, mr_port_event_fn *fn,
  * after MR_PORT_EVENT_GONE, _RETURNED or _DETACHED. The port, its subscriber
  * and its counters stay; queue 0 has what all queues counted before. Pending
  * frames are lost: MR_TX_DROP_PORT_GONE. The queues are new: get them again.
- * What mr_port_set_mtu() and the like of <millrace/port_device.h> have set is
- * set again; what the device refuses now is logged, and stays as opened. RSS,
- * steering and mr_port_open_kernel() are not repeated.
+ * Settings made with mr_port_set_mtu() and the like (<millrace/port_device.h>)
+ * are repeated, but not RSS, steering and mr_port_open_kernel(). A setting that
+ * the device now refuses is logged, and stays as opened.
  *
  * @return 0, or as mr_port_open(). If the spec names no device, or one that
  *         lacks what the spec requires (-ENODEV, -EINVAL), nothing changes.

@@ -5,7 +5,7 @@
 #include "pool/cache.h"
 #include "pool/debug/safety.h"
 
-/* A pool of MR_SAFETY_COUNTS. */
+/* MR_SAFETY_COUNTS has no checks. */
 static bool take_page(struct mr_pool *pool, uint32_t page,
 		      struct mr_cache *cache, const void *site)
 {

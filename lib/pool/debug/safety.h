@@ -80,7 +80,7 @@ void mri_safety_destroy(struct mr_pool *pool);
 /* Pages [first, end) are removed: what comes there next is new. */
 void mri_safety_forget(struct mr_pool *pool, uint32_t first, uint32_t end);
 
-/* The clock that states are stamped by. */
+/* Set the time that states are stamped with. */
 void mri_safety_tick(struct mr_pool *pool, uint64_t now_ns);
 
 /* lib/pool/debug/site.c: the index of a site in sites[]. */
@@ -101,11 +101,11 @@ void mri_quarantine_put(struct mri_quarantine *q, const uint32_t *pages,
 /* Up to n of the oldest, leaving n_keep of them. */
 uint32_t mri_quarantine_take(struct mri_quarantine *q, uint32_t *pages,
 			     uint32_t n, uint32_t n_keep);
-/* The oldest go back to the page allocator: some; returns how many. */
+/* Return some of the oldest to the page allocator; returns how many. */
 uint32_t mri_quarantine_reclaim(struct mr_pool *pool);
 /*
- * The same for those that were there when this last looked, if that is long
- * enough ago.
+ * The same for all that were there at the last look, if that was at least
+ * idle_ns ago.
  */
 uint64_t mri_quarantine_end(struct mr_pool *pool, uint64_t now_ns,
 			    uint64_t idle_ns);

@@ -100,7 +100,7 @@ static inline uint32_t mri_pair_n(const struct mri_pair *pair,
 	return mri_top_n(top) + mri_magazine_n(prev);
 }
 
-/* Add all counters of a struct that has nothing else. */
+/* Add the counters of a struct that has only counters. */
 static inline void mri_counters_add(void *to, const void *from, size_t n_bytes)
 {
 	for (size_t i = 0; i < n_bytes / sizeof(uint64_t); i++)
@@ -109,9 +109,9 @@ static inline void mri_counters_add(void *to, const void *from, size_t n_bytes)
 }
 
 /*
- * Add what left and what came back to sums: frees are not counted, but follow
- * from n_fetched, the numbers fetched from outside minus those sent there.
- * Returns the numbers in both magazines.
+ * Add the allocated and the freed numbers to the sums. Frees are not counted,
+ * but follow from n_fetched: numbers fetched from outside minus those sent
+ * there. Returns how many numbers are in both magazines.
  */
 static inline uint32_t mri_pair_sums(const struct mri_pair *pair,
 				     uint64_t n_fetched, uint64_t *n_alloc,
@@ -198,7 +198,7 @@ static inline enum mri_exchange mri_pair_make_room(struct mri_pair *pair,
 
 /*
  * Take n numbers, from one loaded magazine after another, until refill() finds
- * none: copy() takes n of the loaded one, as 64-bit words. Returns how many.
+ * none: copy() takes n from the loaded one, as 64-bit words. Returns how many.
  */
 static inline __attribute__((always_inline)) uint32_t
 mri_pair_alloc(struct mri_pair *pair, void *cache, void *out, uint32_t n,

@@ -130,14 +130,14 @@ static bool read_cores(const char *text, void *to, struct mr_reason *why)
 
 static const struct yaml_key keys[] = {
 	YAML_BOOL("list", bench, is_listing,
-		  YAML_OPTION(NULL, "list rows, measure none")),
+		  YAML_OPTION(NULL, "list the rows, do not measure")),
 	YAML_NUMBER("samples", bench, n_samples, 1, MAX_SAMPLES,
 		    YAML_OPTION("N", "samples per variant (default 31)")),
 	YAML_NUMBER("sample_ms", bench, sample_ms, 1, 10000,
 		    YAML_OPTION("N", "length of a sample (default 50)")),
 	YAML_NUMBER("limit", bench, limit_s, 1, 100000,
 		    YAML_OPTION("S", "end after S seconds")),
-	BENCH_VALUE("only", read_sides, "SIDES", "run these sides alone"),
+	BENCH_VALUE("only", read_sides, "SIDES", "run only these sides"),
 	BENCH_VALUE("without", read_without, "PATTERN",
 		    "leave out variants; may be given again"),
 	BENCH_VALUE("cores", read_cores, "LIST", "such as 1,3-5"),

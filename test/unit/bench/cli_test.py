@@ -262,7 +262,7 @@ def test_a_signal_is_success_only_for_a_run_without_an_end(
 def test_sigint_ends_tx_with_its_figures():
     with popen([BENCH, "tx", "null:"], text=True, stdout=subprocess.PIPE,
                stderr=subprocess.PIPE) as process:
-        assert "tx" in process.stdout.readline()  # of the first second
+        assert "tx" in process.stdout.readline()  # the first second's line
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 0, err

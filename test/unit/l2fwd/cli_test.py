@@ -81,7 +81,7 @@ class Errors(unittest.TestCase):
             "promisc": ["maybe"], "idle": ["never"], "cores": [","],
         }.items() for value in values),
         ("--duration: '0' is not a number of seconds", "--duration 0 a b"),
-        ("--count: '0' is not a whole number from 1 on", "--count 0 a b"),
+        ("--count: '0' is not a whole number above 0", "--count 0 a b"),
         ("--count: '-1' is not", "--count=-1 a b"),
         ("--count: '18446744073709551616' is not",
          "--count 18446744073709551616 a b"),

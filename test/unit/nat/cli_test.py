@@ -246,7 +246,7 @@ class Run(unittest.TestCase):
         return out, err
 
     def await_frames(self):
-        """The statistics, as soon as frames are counted."""
+        """Wait until frames are counted; return the statistics."""
         end_s = time.monotonic() + LIMIT_S
         while not (shown := json.loads(self.ask("show", "--json")[1]))["received"]:
             self.assertLess(time.monotonic(), end_s, "no frame is counted")

@@ -338,7 +338,7 @@ EVENTS_TEST(a_port_that_cannot_be_opened_again_has_no_device)
 	mr_port_close(port);
 }
 
-EVENTS_TEST(what_was_set_is_set_again_unless_it_is_refused)
+EVENTS_TEST(a_reopened_port_has_its_settings_unless_refused)
 {
 	struct mr_port_info info = { .size = sizeof(info) };
 

@@ -37,19 +37,19 @@ struct kind {
 	bool is_v6, is_udp;
 };
 
-/* Pair, as a device that the tests observe_burst and whose features they choose. */
+/* The driver behind it. */
 static const struct mr_driver *pair;
 static mr_tx_burst_fn *burst_of_pair;
 static struct {
 	uint32_t n_bursts;
-	bool is_early;       /* others saw a queue before it was ready */
+	bool is_early;       /* a queue was shown before it was ready */
 	struct mr_meta meta; /* of the last burst's first frame */
 } seen;
 static struct {
 	uint32_t offloads;
 	uint32_t launch_clock;
 	bool has_no_wakeups;
-	uint32_t n_txqs; /* that it shows, of more; 0: all */
+	uint32_t n_txqs; /* how many it shows; 0: all */
 } device;
 
 static inline uint32_t observe_burst(struct mr_txq *txq, struct mr_cache *cache,
@@ -88,7 +88,7 @@ static inline int observed_open(struct mr_port *port, const struct mr_spec *spec
 	return 0;
 }
 
-/* Show other queues, as a device whose channels were changed. */
+/* Show other queues, like a device whose channels were changed. */
 static inline int observed_add_queues(struct mr_port *port, uint32_t n,
 			       struct mr_reason *reterr_reason)
 {
@@ -151,7 +151,7 @@ static inline void close_ports(void)
 	fixture_close(&b.f);
 }
 
-/* What is in the ring now. */
+/* Receive what is in the ring now. */
 static inline uint32_t receive_frames(void)
 {
 	const uint32_t n = mr_rx_burst(mr_port_rxq(b.far, 0), b.f.cache,
@@ -161,7 +161,7 @@ static inline uint32_t receive_frames(void)
 	return n;
 }
 
-/* Bytes of the frame, FIN, PSH, CWR and ACK on, whatever sum. */
+/* Make a frame with FIN, PSH, CWR and ACK, and any checksum. */
 static inline uint32_t make_bytes(uint8_t *bytes, struct kind kind, uint32_t n_payload)
 {
 	static const uint8_t mac[6] = { 2 };
@@ -178,7 +178,7 @@ static inline uint32_t make_bytes(uint8_t *bytes, struct kind kind, uint32_t n_p
 	return n;
 }
 
-/* The bytes in entries of a page each, at most; how many. */
+/* Put the bytes into entries of at most n_each; returns how many. */
 static inline uint32_t put_bytes(const uint8_t *bytes, uint32_t n_bytes, uint32_t n_each,
 		    struct mr_frame *frames)
 {

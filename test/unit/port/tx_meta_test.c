@@ -5,7 +5,7 @@
  */
 #include "port/observed_pair.h"
 
-/* Into the headroom; or, without it or shared, in a copy; all in one burst. */
+/* In the headroom, or in a copy if it has none or is shared; in one burst. */
 TEST(tags_are_written)
 {
 	struct mr_frame frames[5], own[5];
@@ -39,7 +39,7 @@ TEST(tags_are_written)
 		assert_memory_equal(got + 12 + tag, bytes, 48 + i);
 	}
 	assert_int_equal(b.got[0].addr, own[0].addr - 4);
-	/* Its other owner sees what it saw. */
+	/* The other owner's bytes are unchanged. */
 	assert_memory_equal(b.f.base + own[2].addr, bytes, 62);
 	mr_frame_free_bulk(b.f.cache, &own[2], 1);
 	assert_int_equal(
@@ -69,7 +69,7 @@ TEST(a_service_tag_is_written_in_software)
 	close_ports();
 }
 
-/* What the driver does not take is as it was: tagged in place, or a copy. */
+/* Frames that the driver refuses are unchanged, tagged in place or copied. */
 static void check_refused_tags(bool is_shared)
 {
 	struct mr_frame frames[RING + 2], before[RING + 2];
@@ -156,7 +156,7 @@ TEST(launch_times_are_dropped_if_the_device_lacks_them_or_their_clock)
 	device.offloads = 0;
 }
 
-/* What no device does is left, whatever it says. */
+/* lib/port handles what no device does, whatever the device claims. */
 TEST(a_device_with_all_features_gets_no_other_tag_and_no_other_clock)
 {
 	const struct mr_meta meta = { .valid = MR_META_VLAN,
@@ -199,7 +199,7 @@ static void send_tagged(uint32_t queue)
 	mr_frame_free_bulk(b.f.cache, &frame, 1);
 }
 
-/* Also where a change of channels hides one, and the next shows it again. */
+/* Even if a change of channels hides one, and the next shows it again. */
 TEST(queues_that_are_added_are_shown_once_they_write_tags)
 {
 	device.n_txqs = 2;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of drivers/xdp/lease: a lease survives a message, and a broker keeps
- * what is its own. */
+/* Tests of drivers/xdp/lease: a message keeps a lease intact, and a broker
+ * keeps its own sockets. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -83,7 +83,7 @@ static int allow_all(void *opaque, const char *interface,
 	return 0;
 }
 
-/* Before Linux 6.4, the broker has sockets of its own until it binds them. */
+/* Before Linux 6.4, the broker keeps its own sockets until it binds them. */
 TEST_CTX(a_filter_that_arrives_before_the_sockets_are_bound_is_refused)
 {
 	struct xdp_served *served = mri_xdp_served_create(ctx, allow_all, NULL);

@@ -100,11 +100,11 @@ class Engine:
             # nohup(1) is obeyed.
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self._forward)
-        # It inherits the mask: a signal waits until the engine reads its signals, and never
-        # kills it while it starts.
+        # The engine inherits the mask: a signal waits until the engine reads it, and never kills
+        # the engine while it starts.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
         try:
-            # A process group of its own: Ctrl-C reaches it once, through this one.
+            # A separate process group: Ctrl-C reaches it once, through this process.
             self.process = process = subprocess.Popen(
                 ["mr-bench", "serve"],
                 executable=program.companion(),

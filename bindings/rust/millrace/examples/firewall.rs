@@ -115,7 +115,7 @@ async fn run(list: &str, specs: [&str; 2]) -> Result<(), Box<dyn error::Error>> 
     let n = Counts::default();
     let shared = Rc::new(Shared { list, pool, n });
     let (local, mut tasks) = (LocalSet::new(), JoinSet::new());
-    // Before the first frame passes, so that Ctrl-C always ends it with its counts.
+    // Before the first frame passes, so that the counts are printed after any Ctrl-C.
     let mut interrupt = signal(SignalKind::interrupt())?;
     for (from, to) in [(&a, &b), (&b, &a)] {
         for i in 0..from.info().n_rxqs {
