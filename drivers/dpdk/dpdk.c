@@ -100,7 +100,8 @@ static int dpdk_open(struct mr_port *port, const struct mr_spec *spec,
 			reterr_reason, -ENODEV,
 			"dpdk: %s belongs to another version of Millrace",
 			module_file);
-	port->driver = module->driver;
+	/* mr_port_link() reads it while a port is opened again. */
+	__atomic_store_n(&port->driver, module->driver, __ATOMIC_RELAXED);
 	return module->driver->open(port, spec, reterr_reason);
 }
 
@@ -108,6 +109,14 @@ static int dpdk_open(struct mr_port *port, const struct mr_spec *spec,
 static void dpdk_close(struct mr_port *port)
 {
 	(void)port;
+}
+
+/* Never called either. mr_port_link() of another thread sees that the port has
+ * one, and returns what was known before it was opened again. */
+static uint32_t dpdk_poll(struct mr_port *port)
+{
+	(void)port;
+	return 0;
 }
 
 static const char *const dpdk_keys[] = { "queues", "ring", "mtu",   "promisc",
@@ -121,4 +130,5 @@ const struct mr_driver mr_driver_dpdk = {
 	.need = dpdk_need,
 	.open = dpdk_open,
 	.close = dpdk_close,
+	.poll = dpdk_poll,
 };

@@ -13,10 +13,10 @@
 
 enum { LINK_STEP_MS = 5 };
 
-static int read_link(const struct mr_port *port, struct mr_link *ret_link)
+static int read_link(const struct mr_driver *driver, const struct mr_port *port,
+		     struct mr_link *ret_link)
 {
-	return port->driver->link == NULL ? -ENOTSUP :
-					    port->driver->link(port, ret_link);
+	return driver->link == NULL ? -ENOTSUP : driver->link(port, ret_link);
 }
 
 static uint32_t info_changes(const struct mr_port_info *a,
@@ -78,7 +78,7 @@ uint32_t mri_events_publish(struct mr_port *port)
 
 	if (events == NULL) /* a port that a test made */
 		return 0;
-	err = read_link(port, &link);
+	err = read_link(port->driver, port, &link);
 	changes = info_changes(&events->shown, port->info) |
 		  link_changes(&events->link, &link);
 	pthread_mutex_lock(&events->lock);
@@ -127,6 +127,7 @@ int mr_port_info(const struct mr_port *port, struct mr_port_info *info)
 
 int mr_port_link(const struct mr_port *port, struct mr_link *ret_link)
 {
+	/* Read once: the port may be opened again meanwhile. */
 	const struct mr_driver *driver =
 		__atomic_load_n(&port->driver, __ATOMIC_RELAXED);
 	struct mri_events *events = port->events;
@@ -134,7 +135,7 @@ int mr_port_link(const struct mr_port *port, struct mr_link *ret_link)
 
 	/* A driver without poll() publishes no changes, so ask it. */
 	if (driver->poll == NULL || events == NULL)
-		return read_link(port, ret_link);
+		return read_link(driver, port, ret_link);
 	pthread_mutex_lock(&events->lock);
 	err = events->link_err;
 	if (err == 0)

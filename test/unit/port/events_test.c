@@ -370,6 +370,18 @@ static void *open_again(void *opaque)
 	return NULL;
 }
 
+static void *lose_and_open_again(void *opaque)
+{
+	bool *is_done = opaque;
+
+	for (uint32_t i = 0; i < N_REOPENS; i++) {
+		fake.open_err = i % 2 == 0 ? -EIO : 0;
+		(void)mr_port_reopen(port, NULL);
+	}
+	__atomic_store_n(is_done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
 EVENTS_TEST(another_thread_may_ask_while_a_port_is_opened_again)
 {
 	struct mr_port_info info = { .size = sizeof(info) };
@@ -384,6 +396,25 @@ EVENTS_TEST(another_thread_may_ask_while_a_port_is_opened_again)
 		assert_int_equal(mr_port_info(port, &info), 0);
 		assert_int_equal(info.n_rxqs, 2);
 		assert_int_equal(mr_port_link(port, &link), 0);
+	}
+	pthread_join(thread, NULL);
+	mr_port_close(port);
+}
+
+EVENTS_TEST(another_thread_may_ask_while_a_port_has_no_device)
+{
+	bool is_done = false;
+	struct mr_link link;
+	pthread_t thread;
+
+	fake.link.is_up = 1;
+	open_port("polled:x");
+	assert_int_equal(pthread_create(&thread, NULL, lose_and_open_again,
+					&is_done),
+			 0);
+	while (!__atomic_load_n(&is_done, __ATOMIC_ACQUIRE)) {
+		assert_int_equal(mr_port_link(port, &link), 0);
+		assert_int_not_equal(link.is_up, link.is_gone);
 	}
 	pthread_join(thread, NULL);
 	mr_port_close(port);
