@@ -158,7 +158,8 @@ static void take_counters(struct snapshot *snapshot, void *app)
 	}
 }
 
-static const struct worker_row worker_rows[] = { { "arp_answered", INVARIANT_NONE } };
+static const struct worker_row worker_rows[] = { { "arp_answered",
+						   INVARIANT_NONE } };
 
 static const struct app_counters counters = {
 	.program = "mr-bench reflect",
@@ -236,9 +237,9 @@ static int reflect_ports(struct reflect *reflect)
 					      reflect->answers_arp)));
 		close(options->document_fd); /* nothing is written to files */
 		config.workers = reflect->reflectors;
-		status = status == 0 ?
-				 run(&config) :
-				 relay_complain(options->command, status, why.text);
+		status = status == 0 ? run(&config) :
+				       relay_complain(options->command, status,
+						      why.text);
 		dataplane_close(&reflect->plane);
 	} else {
 		relay_complain(options->command, status, why.text);

@@ -46,8 +46,8 @@ int relay_options_main(const struct relay_command *command, int argc,
 	options->document_fd = (int)strtol(argc > 2 ? argv[2] : "", NULL, 10);
 	if (options->document_fd <= STDERR_FILENO)
 		return relay_complain(command, 2, "run mr-bench");
-	switch (option_table_parse(&table, argc - 2, argv + 2, options, ret_first,
-				   NULL, &why)) {
+	switch (option_table_parse(&table, argc - 2, argv + 2, options,
+				   ret_first, NULL, &why)) {
 	case PARSE_DONE:
 		return fflush(stdout) == 0 ? 0 : 1;
 	case PARSE_WRONG:
@@ -56,7 +56,8 @@ int relay_options_main(const struct relay_command *command, int argc,
 		break;
 	}
 	*ret_first += 2; /* in argv, after command and fd */
-	if (run_complete_options(&options->run, &options->plane, &why) != PARSE_RUN)
+	if (run_complete_options(&options->run, &options->plane, &why) !=
+	    PARSE_RUN)
 		return relay_complain(command, 2, why.text);
 	return -1;
 }

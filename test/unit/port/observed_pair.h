@@ -53,8 +53,8 @@ static struct {
 } device;
 
 static inline uint32_t observe_burst(struct mr_txq *txq, struct mr_cache *cache,
-			const struct mr_frame *frames,
-			const struct mr_meta *meta, uint32_t n)
+				     const struct mr_frame *frames,
+				     const struct mr_meta *meta, uint32_t n)
 {
 	seen.n_bursts++;
 	if (meta != NULL && n > 0)
@@ -68,8 +68,9 @@ static inline int arm_nothing(struct mr_queue *queue)
 	return 0;
 }
 
-static inline int observed_open(struct mr_port *port, const struct mr_spec *spec,
-			 struct mr_reason *reterr_reason)
+static inline int observed_open(struct mr_port *port,
+				const struct mr_spec *spec,
+				struct mr_reason *reterr_reason)
 {
 	const int err = pair->open(port, spec, reterr_reason);
 
@@ -90,7 +91,7 @@ static inline int observed_open(struct mr_port *port, const struct mr_spec *spec
 
 /* Show other queues, like a device whose channels were changed. */
 static inline int observed_add_queues(struct mr_port *port, uint32_t n,
-			       struct mr_reason *reterr_reason)
+				      struct mr_reason *reterr_reason)
 {
 	const uint32_t n_before = port->info->n_txqs;
 
@@ -120,7 +121,7 @@ static inline void add_observed(struct mr_ctx *ctx)
 }
 
 static inline void open_ports_as(uint32_t headroom_bytes, const char *near,
-		       const char *far)
+				 const char *far)
 {
 	struct mr_port_config config = { .size = sizeof(config) };
 
@@ -140,7 +141,7 @@ static inline void open_ports_as(uint32_t headroom_bytes, const char *near,
 static inline void open_ports(uint32_t headroom_bytes)
 {
 	open_ports_as(headroom_bytes, "observed:o,ring=64,sg=on",
-		   "pair:o,ring=64,sg=on");
+		      "pair:o,ring=64,sg=on");
 }
 
 static inline void close_ports(void)
@@ -162,7 +163,8 @@ static inline uint32_t receive_frames(void)
 }
 
 /* Make a frame with FIN, PSH, CWR and ACK, and any checksum. */
-static inline uint32_t make_bytes(uint8_t *bytes, struct kind kind, uint32_t n_payload)
+static inline uint32_t make_bytes(uint8_t *bytes, struct kind kind,
+				  uint32_t n_payload)
 {
 	static const uint8_t mac[6] = { 2 };
 	const uint32_t n = packet_make(bytes, mac, kind.is_v6 ? 6 : 4,
@@ -179,8 +181,8 @@ static inline uint32_t make_bytes(uint8_t *bytes, struct kind kind, uint32_t n_p
 }
 
 /* Put the bytes into entries of at most n_each; returns how many. */
-static inline uint32_t put_bytes(const uint8_t *bytes, uint32_t n_bytes, uint32_t n_each,
-		    struct mr_frame *frames)
+static inline uint32_t put_bytes(const uint8_t *bytes, uint32_t n_bytes,
+				 uint32_t n_each, struct mr_frame *frames)
 {
 	uint32_t n = 0;
 

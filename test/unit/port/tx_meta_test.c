@@ -138,8 +138,8 @@ TEST(launch_times_are_dropped_if_the_device_lacks_them_or_their_clock)
 	open_ports(0);
 	assert_int_equal(count_sent_at(CLOCK_MONOTONIC, 0), 1);
 	assert_int_equal(count_sent_at(MR_CLOCK_DEVICE, MR_META_VLAN), 1);
-	assert_int_equal(count_sent_at(MR_CLOCK_DEVICE, MR_META_GSO | MR_META_CSUM),
-			 1);
+	assert_int_equal(
+		count_sent_at(MR_CLOCK_DEVICE, MR_META_GSO | MR_META_CSUM), 1);
 	assert_int_equal(fixture_tx_stats(b.txq).drops[MR_TX_DROP_INVALID], 3);
 	assert_int_equal(fixture_tx_stats(b.txq).accepted, 6);
 	close_ports();
@@ -203,7 +203,8 @@ static void send_tagged(uint32_t queue)
 TEST(queues_that_are_added_are_shown_once_they_write_tags)
 {
 	device.n_txqs = 2;
-	open_ports_as(0, "observed:o,queues=3,ring=16", "pair:o,queues=3,ring=16");
+	open_ports_as(0, "observed:o,queues=3,ring=16",
+		      "pair:o,queues=3,ring=16");
 	b.near->info->n_channels = 2;
 	device.n_txqs = 1;
 	assert_int_equal(mr_port_add_queues(b.near, NULL), 1);
