@@ -31,10 +31,12 @@
 #include <millrace/pool.h>
 
 #include "base/base.h"
+#include "pages/page_alloc.h"
 #include "pool/depot/magazine.h"
 
 enum {
-	MRI_BLOCK_BYTES = 32768, /* of the largest; smaller ones: 2^n pages */
+	/* Of the largest; smaller ones have 2^n pages. */
+	MRI_BLOCK_BYTES = 1 << MRI_GROUP_SHIFT,
 	/* Offset of shared until the block is retired. */
 	MRI_BLOCK_BIAS = 1 << 30,
 	/* Blocks of the largest order fetched from the depot in one CAS. */
