@@ -118,7 +118,7 @@ struct nat_config {
 	struct nat_port_config ports;
 	uint32_t max_mappings;       /* of all workers */
 	uint32_t max_sessions;       /* besides the first of each mapping */
-	uint32_t max_per_subscriber; /* mappings; 0: no limit */
+	uint32_t max_mappings_per_subscriber; /* mappings; 0: no limit */
 	uint32_t max_sessions_per_subscriber; /* 0: no limit */
 	bool is_paired;                       /* 6888 REQ-2; true */
 	bool hairpins;                        /* true */

@@ -489,11 +489,12 @@ static int check_rest(const struct nat_config *config, struct objections *ret)
 	if (config->max_mappings == 0)
 		err = object(ret, "limits", "mappings", OBJECTION_WHOLE,
 			     "is 0; nothing could be translated");
-	if (config->max_per_subscriber > config->max_mappings)
+	if (config->max_mappings_per_subscriber > config->max_mappings)
 		err = object(
 			ret, "limits", "per_subscriber", OBJECTION_WHOLE,
 			"%u is more than the limit of %u for all subscribers",
-			config->max_per_subscriber, config->max_mappings);
+			config->max_mappings_per_subscriber,
+			config->max_mappings);
 	if (config->max_sessions_per_subscriber > config->max_sessions)
 		err = object(
 			ret, "limits", "sessions_per_subscriber",

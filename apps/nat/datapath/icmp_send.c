@@ -83,7 +83,8 @@ void nat_icmp_send(struct nat_path *path, const struct nat_packet *packet,
  */
 static uint8_t no_session_code(const struct nat_config *config)
 {
-	return config->max_per_subscriber != 0 || config->ports.block != 0 ?
+	return config->max_mappings_per_subscriber != 0 ||
+			       config->ports.block != 0 ?
 		       NAT_ICMP_NO_HOST :
 		       NAT_ICMP_PROHIBITED;
 }

@@ -221,7 +221,7 @@ enum nat_drop nat_map_make(struct nat_maps *maps,
 			   struct nat_end outside, uint32_t last_s,
 			   uint32_t now_s, uint32_t *ret_id)
 {
-	uint32_t limit = maps->config->max_per_subscriber;
+	uint32_t limit = maps->config->max_mappings_per_subscriber;
 	struct nat_subscriber *subscriber;
 	enum nat_drop drop;
 	uint32_t subscriber_id;
