@@ -31,7 +31,7 @@ struct options {
 enum parse_result options_parse(int argc, char **argv, struct options *options,
 				struct mr_reason *ret_error);
 
-/* settings.c: the keys of a file, and the options with the same names. */
+/* keys.c: the keys of a file, and the options with the same names. */
 extern const struct yaml_key l2fwd_keys[];
 
 /* Set the defaults. */

@@ -4,7 +4,7 @@
  * no magazine.
  *
  * page_alloc.c manages groups and segments, under the lock of lock.c. Neither
- * depends on the pool: lib/pool/page_bulk.c and page_segment.c connect them.
+ * depends on the pool: lib/pool/page_bulk.c and segments.c connect them.
  *
  * Pages are numbered across all segments, from 0 to n_pages - 1. A group is 32
  * KiB of them, and a word with a bit for each free page. A segment has a list
@@ -40,7 +40,7 @@ struct mri_page_group {
 	uint8_t segment;
 };
 
-struct mri_page_segment {
+struct mri_segments {
 	uint32_t heads[MRI_ORDERS]; /* groups, plus 1; 0: none */
 	uint32_t buckets;           /* bit k: heads[k] is not 0 */
 	uint32_t n_free;
@@ -84,7 +84,7 @@ struct mri_page_alloc {
 	struct mri_page_group *groups;
 	uint32_t *links; /* per page: the next page of a list, plus 1 */
 	struct mri_page_counters counters;
-	struct mri_page_segment segments[MRI_PAGE_SEGMENTS];
+	struct mri_segments segments[MRI_PAGE_SEGMENTS];
 };
 
 /*

@@ -181,7 +181,7 @@ struct mr_pool {
 	_Alignas(MRI_CACHE_LINE) struct mri_page_alloc page_alloc;
 
 	struct mri_trim trim;
-	/* Held while segments are added and removed; see page_segment.c. */
+	/* Held while segments are added and removed; see segments.c. */
 	pthread_mutex_t grow_lock;
 	uint64_t grow_again_ns; /* an empty pool does not grow before this */
 
@@ -235,7 +235,7 @@ static inline void mri_counter_add_shared(uint64_t *counter, uint64_t n)
 uint32_t mri_cache_sums(const struct mr_cache *cache,
 			struct mri_pool_counters *sums);
 
-/* Create the first segment with n_pages. lib/pool/page_segment.c */
+/* Create the first segment with n_pages. lib/pool/segments.c */
 int mri_pool_segments_init(struct mr_pool *pool, uint32_t n_pages,
 			   struct mr_reason *reterr_reason);
 /*

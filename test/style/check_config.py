@@ -27,7 +27,7 @@ FORWARDER_WAITS = (
     ("apps/support/dataplane_stop.c", "DRAIN_MS", 1),
     ("apps/support/run.c", "STDOUT_MS", 2),
     ("apps/support/background.c", "CANCEL_MS", 1),
-    ("drivers/xdp/socket/umem.c", "CLOSE_WAIT_MS", 2),
+    ("drivers/xdp/socket/sockets.c", "CLOSE_WAIT_MS", 2),
     ("drivers/xdp/device/record.c", "UNDO_WAIT_MS", 2),
 )
 NAT_WAITS = (

@@ -7,7 +7,7 @@
 
 struct xdp_port;
 
-/* umem.c */
+/* sockets.c */
 /* One way to bind; several are tried. */
 struct xdp_bind_mode {
 	bool is_zc;
@@ -39,7 +39,7 @@ int mri_xdp_socket_bind(struct xdp_port *port, uint32_t i,
 			struct xdp_bind_mode bind_mode, bool *ret_is_final,
 			struct mr_reason *reason);
 
-/* bind.c */
+/* bind_modes.c */
 /* Whether frames have several buffers; -EINVAL, -ENOTSUP: not with this pool */
 int mri_xdp_choose_sg(const struct xdp_port *port, bool *ret_has_sg,
 		      struct mr_reason *reterr_reason);

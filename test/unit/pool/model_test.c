@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Tests of lib/pool (cache.c, free.c, direct.c, frame.c, page_bulk.c,
- * page_segment.c, safety.c and others) by long random sequences of calls with
+ * segments.c, safety.c and others) by long random sequences of calls with
  * fixed seeds, against a model: pool_model.h. After each call the statistics
  * must say the same. Frags of any size have a model of their own: frag_model.h.
  */

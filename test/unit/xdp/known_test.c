@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Tests of drivers/xdp/device/known.c, for each row of its table, and of how
- * socket/bind.c uses them. The test replaces sockets and uname(2).
+ * socket/bind_modes.c uses them. The test replaces sockets and uname(2).
  */
 #include <errno.h>
 #include <stdio.h>

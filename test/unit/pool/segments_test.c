@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/pool/page_segment.c: pools that grow and shrink. */
+/* Tests of lib/pool/segments.c: pools that grow and shrink. */
 #include "support/page_unit.h"
 #include "support/pool_test.h"
 #include "support/unit_ctx.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Settings: from the bytes of the configuration file to checked ones. */
+/* Read a configuration file: from its bytes to checked settings. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
