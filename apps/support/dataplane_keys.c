@@ -112,8 +112,8 @@ const struct yaml_key dataplane_keys[] = {
 	YAML_WORD("promisc", dataplane_config, port.promisc, promisc_words,
 		  FIXED, .preset = "auto", .group = DATAPLANE_PROMISC,
 		  YAML_OPTION("auto|on|off",
-			      "promiscuous mode (auto: on where mr-l2fwd "
-			      "patches or learns)")),
+			      "promiscuous mode (auto: if mr-l2fwd patches "
+			      "or learns)")),
 	YAML_NUMBER(
 		"pool_pages", dataplane_config, n_pages, 1, MAX_PAGES, FIXED,
 		YAML_OPTION("N",
