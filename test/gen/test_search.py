@@ -339,7 +339,8 @@ def test_results_are_written_if_a_thread_hangs(tmp_path):
     master, slave = pty.openpty()
     with subprocess.Popen(
             [BENCH, "frameloss", "--trial", "0.2", "--rate", "1k", "--settle",
-             "0.1", "--sizes", "rfc2544", "--out", path, "pair:a", "pair:a"],
+             "0.1", "--sizes", "rfc2544", "--max-lag", "0.9",
+             "--unsent-tolerance", "50%", "--out", path, "pair:a", "pair:a"],
             stdout=subprocess.PIPE, stderr=slave, text=True) as hung:
         os.close(slave)
         read_terminal(master, b"128 B: trial 1")
