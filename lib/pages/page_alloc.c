@@ -55,7 +55,7 @@ __attribute__((noinline)) static void unlink_group(struct mri_page_alloc *pa,
 						   uint32_t g)
 {
 	struct mri_page_group *group = &pa->groups[g];
-	struct mri_segments *segment = &pa->segments[group->segment];
+	struct mri_page_segment *segment = &pa->segments[group->segment];
 
 	if (group->next != 0)
 		pa->groups[group->next - 1].prev = group->prev;
@@ -76,7 +76,7 @@ __attribute__((noinline)) static void link_group(struct mri_page_alloc *pa,
 						 uint32_t g)
 {
 	struct mri_page_group *group = &pa->groups[g];
-	struct mri_segments *segment = &pa->segments[group->segment];
+	struct mri_page_segment *segment = &pa->segments[group->segment];
 	const uint32_t bucket = bucket_of(group->free);
 	uint32_t *head = &segment->heads[bucket];
 
@@ -99,7 +99,7 @@ __attribute__((noinline)) static void link_group(struct mri_page_alloc *pa,
 static inline void unlink_head(struct mri_page_alloc *pa,
 			       struct mri_page_group *head)
 {
-	struct mri_segments *segment = &pa->segments[head->segment];
+	struct mri_page_segment *segment = &pa->segments[head->segment];
 
 	segment->heads[head->bucket] = head->next;
 	if (head->next != 0)
@@ -114,7 +114,7 @@ static inline void add_free(struct mri_page_alloc *pa, uint32_t g,
 			    uint32_t free, uint32_t n)
 {
 	struct mri_page_group *group = &pa->groups[g];
-	struct mri_segments *segment = &pa->segments[group->segment];
+	struct mri_page_segment *segment = &pa->segments[group->segment];
 
 	if (segment->n_free == 0)
 		pa->with_free |= 1u << group->segment;
@@ -135,7 +135,7 @@ static inline void sub_free(struct mri_page_alloc *pa, uint32_t g,
 			    uint32_t free, uint32_t n)
 {
 	struct mri_page_group *group = &pa->groups[g];
-	struct mri_segments *segment = &pa->segments[group->segment];
+	struct mri_page_segment *segment = &pa->segments[group->segment];
 
 	segment->n_free -= n;
 	__atomic_store_n(&pa->n_free, pa->n_free - n, __ATOMIC_RELAXED);
@@ -177,7 +177,7 @@ static inline uint32_t take(struct mri_page_alloc *pa, uint32_t order,
 
 	for (;;) {
 		const uint32_t s = find_segment(pa, order);
-		const struct mri_segments *segment;
+		const struct mri_page_segment *segment;
 
 		if (s == MRI_SEGMENT_NONE)
 			return 0;
@@ -219,7 +219,7 @@ uint32_t mri_page_take(struct mri_page_alloc *pa, uint32_t order, uint32_t n,
 
 uint32_t mri_page_take_one(struct mri_page_alloc *pa)
 {
-	const struct mri_segments *segment;
+	const struct mri_page_segment *segment;
 	uint32_t segments, g, free;
 
 	if (!mri_lock_try(&pa->lock))
@@ -364,7 +364,7 @@ void mri_page_alloc_append(struct mri_page_alloc *pa, uint32_t end_page,
 	const uint32_t first = s == 0 ? 0 : pa->segments[s - 1].end_page;
 	const uint32_t n_per_group = 1u << pa->group_shift;
 
-	pa->segments[s] = (struct mri_segments){ .first_page = first,
+	pa->segments[s] = (struct mri_page_segment){ .first_page = first,
 						     .end_page = end_page,
 						     .numa_node = numa_node };
 	__atomic_store_n(&pa->near,
@@ -400,7 +400,7 @@ void mri_page_alloc_populate(struct mri_page_alloc *pa, uint32_t n_pages)
 bool mri_page_alloc_remove_last(struct mri_page_alloc *pa)
 {
 	const uint32_t s = pa->n_segments - 1;
-	struct mri_segments *segment = &pa->segments[s];
+	struct mri_page_segment *segment = &pa->segments[s];
 	const uint32_t n_pages = pa->n_pages - segment->first_page;
 
 	if (segment->n_free < n_pages)

@@ -40,7 +40,7 @@ struct mri_page_group {
 	uint8_t segment;
 };
 
-struct mri_segments {
+struct mri_page_segment {
 	uint32_t heads[MRI_ORDERS]; /* groups, plus 1; 0: none */
 	uint32_t buckets;           /* bit k: heads[k] is not 0 */
 	uint32_t n_free;
@@ -84,7 +84,7 @@ struct mri_page_alloc {
 	struct mri_page_group *groups;
 	uint32_t *links; /* per page: the next page of a list, plus 1 */
 	struct mri_page_counters counters;
-	struct mri_segments segments[MRI_PAGE_SEGMENTS];
+	struct mri_page_segment segments[MRI_PAGE_SEGMENTS];
 };
 
 /*

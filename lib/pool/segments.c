@@ -326,7 +326,7 @@ static int shrink_by_one(struct mr_pool *pool, uint64_t n_keep,
 			 struct mr_reason *reterr_reason)
 {
 	struct mri_page_alloc *pa = &pool->page_alloc;
-	const struct mri_segments last = pa->segments[pa->n_segments - 1];
+	const struct mri_page_segment last = pa->segments[pa->n_segments - 1];
 	const uint32_t n_pages = pa->n_pages;
 	const bool is_near = pa->near >> (pa->n_segments - 1) & 1;
 	bool is_removed;

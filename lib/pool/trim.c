@@ -234,7 +234,7 @@ static uint64_t pages_in_use(struct mr_pool *pool, uint64_t now_ns,
 	mri_lock_take(&pa->lock);
 	n_keep = pa->n_pages;
 	for (uint32_t s = pa->n_segments; s-- > 0;) {
-		const struct mri_segments *segment = &pa->segments[s];
+		const struct mri_page_segment *segment = &pa->segments[s];
 		const uint32_t end =
 			mri_min_u32(segment->end_page, pa->n_pages);
 		uint64_t *since = &pool->trim.free_since_ns[s];
