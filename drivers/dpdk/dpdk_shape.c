@@ -165,13 +165,12 @@ static uint32_t copy(struct dpdk_txq *txq, struct mr_cache *cache,
 	const struct mr_port *base = txq->port->base;
 	const uint64_t room = mr_port_room_bytes(base);
 
-	*ret_drop = mr_frame_n_bytes(in, n_in) > max * room ?
-			    MR_TX_DROP_TOO_LONG :
-			    MR_TX_DROP_NO_BUFFER;
-	return *ret_drop == MR_TX_DROP_TOO_LONG ?
-		       0 :
-		       mr_port_copy_frame(base, cache, in, n_in,
-					  dpdk_n_registered(txq->view), out);
+	*ret_drop = MR_TX_DROP_TOO_LONG;
+	if (mr_frame_n_bytes(in, n_in) > max * room)
+		return 0;
+	*ret_drop = MR_TX_DROP_NO_BUFFER;
+	return mr_port_copy_frame(base, cache, in, n_in,
+				  dpdk_n_registered(txq->view), out);
 }
 
 /*
