@@ -95,3 +95,17 @@ uint64_t mr_pool_n_direct(const struct mr_pool *pool)
 		n_pages += mri_magazine_pages(pool);
 	return n_pages;
 }
+
+uint32_t mr_pool_keep_below(struct mr_pool *pool, uint64_t *addrs, uint32_t n,
+			    uint64_t n_bytes)
+{
+	uint32_t n_kept = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (addrs[i] < n_bytes)
+			addrs[n_kept++] = addrs[i];
+		else
+			mr_pool_frag_free_bulk(pool, &addrs[i], 1);
+	}
+	return n_kept;
+}

@@ -221,3 +221,24 @@ int mr_frame_unshare(struct mr_cache *cache, struct mr_frame *frames,
 	memcpy(frames, copy, n * sizeof(copy[0]));
 	return 0;
 }
+
+void mr_frame_copy_bytes(void *base, const struct mr_frame *frames, uint32_t at,
+			 void *to, uint32_t n_bytes)
+{
+	uint8_t *bytes = to;
+
+	for (; n_bytes > 0; frames++) {
+		uint32_t n;
+
+		if (at >= frames->len) {
+			at -= frames->len;
+			continue;
+		}
+		n = frames->len - at;
+		n = n < n_bytes ? n : n_bytes;
+		memcpy(bytes, mr_frame_data(base, frames) + at, n);
+		bytes += n;
+		n_bytes -= n;
+		at = 0;
+	}
+}

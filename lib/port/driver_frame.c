@@ -1,43 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* For drivers: frames and buffers that a device cannot use as they are. */
-#include <string.h>
-
+/* For drivers: copies of frames that a device cannot send as they are. */
 #include <millrace/driver.h>
-
-uint32_t mr_pool_keep_below(struct mr_pool *pool, uint64_t *addrs, uint32_t n,
-			    uint64_t n_bytes)
-{
-	uint32_t n_kept = 0;
-
-	for (uint32_t i = 0; i < n; i++) {
-		if (addrs[i] < n_bytes)
-			addrs[n_kept++] = addrs[i];
-		else
-			mr_pool_frag_free_bulk(pool, &addrs[i], 1);
-	}
-	return n_kept;
-}
-
-void mr_frame_copy_bytes(void *base, const struct mr_frame *frames, uint32_t at,
-			 void *to, uint32_t n_bytes)
-{
-	uint8_t *bytes = to;
-
-	for (; n_bytes > 0; frames++) {
-		uint32_t n;
-
-		if (at >= frames->len) {
-			at -= frames->len;
-			continue;
-		}
-		n = frames->len - at;
-		n = n < n_bytes ? n : n_bytes;
-		memcpy(bytes, mr_frame_data(base, frames) + at, n);
-		bytes += n;
-		n_bytes -= n;
-		at = 0;
-	}
-}
 
 uint32_t mr_port_alloc_frame(const struct mr_port *port, struct mr_cache *cache,
 			     uint64_t n_bytes, uint64_t n_reach_bytes,
