@@ -103,10 +103,7 @@ uint32_t mri_quarantine_take(struct mri_quarantine *q, uint32_t *pages,
 			     uint32_t n, uint32_t n_keep);
 /* Return some of the oldest to the page allocator; returns how many. */
 uint32_t mri_quarantine_reclaim(struct mr_pool *pool);
-/*
- * The same for all that were there at the last look, if that was at least
- * idle_ns ago.
- */
+/* Once per idle_ns: return those that were there the time before; how many. */
 uint64_t mri_quarantine_end(struct mr_pool *pool, uint64_t now_ns,
 			    uint64_t idle_ns);
 void mri_poison_fill(struct mr_pool *pool, uint64_t addr, uint32_t n_bytes);
