@@ -344,11 +344,13 @@ static bool arrives(struct harness *harness, const uint8_t mac[6])
 	return is_there;
 }
 
+/* A station and a group that a filter has, and a group that it has not. */
+static const uint8_t macs[2][6] = { { 0x02, 9, 8, 7, 6, 5 },
+				    { 0x01, 0, 0x5e, 1, 2, 3 } };
+static const uint8_t other_group[6] = { 0x01, 0, 0x5e, 0x7f, 2, 4 };
+
 HARNESS_TEST(device_receives_only_addresses_it_was_set_to)
 {
-	static const uint8_t macs[2][6] = { { 0x02, 9, 8, 7, 6, 5 },
-					    { 0x01, 0, 0x5e, 1, 2, 3 } };
-	static const uint8_t other_group[6] = { 0x01, 0, 0x5e, 0x7f, 2, 4 };
 	static const uint8_t everyone[6] = { 255, 255, 255, 255, 255, 255 };
 	struct mr_reason why = { "" };
 	struct mr_port_info before;
@@ -436,9 +438,6 @@ HARNESS_TEST(mtu_and_mac_stay_when_the_port_is_opened_again)
 
 HARNESS_TEST(addresses_stay_when_the_port_is_opened_again)
 {
-	static const uint8_t macs[2][6] = { { 0x02, 9, 8, 7, 6, 5 },
-					    { 0x01, 0, 0x5e, 1, 2, 3 } };
-	static const uint8_t other_group[6] = { 0x01, 0, 0x5e, 0x7f, 2, 4 };
 	static const uint8_t stranger[6] = { 0x02, 1, 1, 1, 1, 1 };
 	struct mr_reason why = { "" };
 	struct harness *harness;
