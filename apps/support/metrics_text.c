@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A snapshot as text for Prometheus, from its JSON document. A table says what
- * is written. The samples of a name must be contiguous, so the outer loop is
- * over names.
+ * A snapshot as text for Prometheus, from its JSON document: the tables of
+ * counters.c, and what has names of its own. The samples of a name must be
+ * contiguous, so the outer loop is over names.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,49 +11,27 @@
 
 #include <jansson.h>
 
+#include "counters.h"
 #include "metrics.h"
 #include "report.h"
 #include "text.h"
 #include "version.h"
 
-enum kind { COUNTER, GAUGE, SECONDS }; /* SECONDS: a counter, of ns */
-
 /* The object that has the member. */
-enum place { OF_RX, OF_TX, OF_QUEUE, OF_PORT, OF_WORKER };
+enum place { OF_RX, OF_TX, OF_QUEUE, OF_PORT, OF_WORKER, OF_POOL };
 
 struct metric {
 	const char *name; /* without millrace_ and _total */
 	const char *help;
 	enum place place;
 	const char *member;
-	enum kind kind;
+	enum counter_kind kind;
 	/* The member has counters by name, which become the values of this
 	 * label, without the prefix. NULL: it is a number. */
 	const char *label, *prefix;
 };
 
-static const struct metric metrics[] = {
-	{ "rx_frames", "Frames delivered to the program.", OF_RX, "delivered",
-	  COUNTER, NULL, NULL },
-	{ "rx_bytes", "Bytes of frames delivered to the program.", OF_RX,
-	  "bytes", COUNTER, NULL, NULL },
-	{ "rx_received_frames",
-	  "Frames received: delivered, offloaded, passed to the kernel, or "
-	  "dropped.",
-	  OF_RX, "received", COUNTER, NULL, NULL },
-	{ "rx_offloaded_frames", "Frames that rules forwarded or dropped.",
-	  OF_RX, "offloaded", COUNTER, NULL, NULL },
-	{ "rx_passed_to_kernel_frames",
-	  "Frames that the filter left to the kernel.", OF_RX,
-	  "passed_to_kernel", COUNTER, NULL, NULL },
-	{ "tx_frames", "Frames accepted from the program.", OF_TX, "accepted",
-	  COUNTER, NULL, NULL },
-	{ "tx_bytes", "Bytes of frames accepted from the program.", OF_TX,
-	  "bytes", COUNTER, NULL, NULL },
-	{ "tx_completed_frames", "Frames that the device has sent.", OF_TX,
-	  "completed", COUNTER, NULL, NULL },
-	{ "tx_pending_frames", "Frames that the device has yet to send.", OF_TX,
-	  "pending", GAUGE, NULL, NULL },
+static const struct metric named[] = {
 	{ "rx_drops", "Frames received and lost, by reason.", OF_RX, "drops",
 	  COUNTER, "reason", "" },
 	{ "tx_drops", "Frames accepted and lost, by reason.", OF_TX, "drops",
@@ -64,27 +42,6 @@ static const struct metric metrics[] = {
 	  COUNTER, "event", "tx_" },
 	{ "device_drops", "Frames that the device lost, by reason.", OF_PORT,
 	  "device_drops", COUNTER, "reason", "" },
-	{ "port_reopened",
-	  "How often the port was opened again after its device had gone.",
-	  OF_PORT, "reopened", COUNTER, NULL, NULL },
-	{ "worker_busy_seconds", "Time in rounds with work.", OF_WORKER,
-	  "busy_ns", SECONDS, NULL, NULL },
-	{ "worker_idle_seconds", "Time in rounds without work.", OF_WORKER,
-	  "idle_ns", SECONDS, NULL, NULL },
-	{ "worker_asleep_seconds", "Time asleep, a part of idle.", OF_WORKER,
-	  "asleep_ns", SECONDS, NULL, NULL },
-	{ "worker_rounds", "Rounds over all queues.", OF_WORKER, "rounds",
-	  COUNTER, NULL, NULL },
-	{ "worker_empty_rounds", "Rounds without work.", OF_WORKER,
-	  "empty_rounds", COUNTER, NULL, NULL },
-	{ "worker_sleeps", "Times that the worker went to sleep.", OF_WORKER,
-	  "sleeps", COUNTER, NULL, NULL },
-	{ "worker_bursts", "Non-empty bursts received.", OF_WORKER, "bursts",
-	  COUNTER, NULL, NULL },
-	{ "worker_entries", "Entries in those bursts.", OF_WORKER, "entries",
-	  COUNTER, NULL, NULL },
-	{ "worker_handed_off_frames", "Frames handed to another worker.",
-	  OF_WORKER, "handed_off", COUNTER, NULL, NULL },
 	{ "worker_drops", "Frames received and not sent, by reason.", OF_WORKER,
 	  "drops", COUNTER, "reason", "" },
 };
@@ -100,7 +57,7 @@ struct writer {
 
 /* OpenMetrics names the counter, the older format its sample. */
 static void begin_metric(const struct writer *w, const char *name,
-			 const char *help, enum kind kind)
+			 const char *help, enum counter_kind kind)
 {
 	const char *suffix = kind == GAUGE || w->is_openmetrics ? "" : "_total";
 
@@ -112,7 +69,8 @@ static void begin_metric(const struct writer *w, const char *name,
 }
 
 static void write_sample(const struct writer *w, const char *name,
-			 enum kind kind, const char *labels, uint64_t value)
+			 enum counter_kind kind, const char *labels,
+			 uint64_t value)
 {
 	fprintf(w->file, "millrace_%s%s%s%s%s ", name,
 		kind == GAUGE ? "" : "_total", labels[0] != '\0' ? "{" : "",
@@ -247,7 +205,8 @@ static void write_links(const struct writer *w)
 	}
 }
 
-static enum kind kind_of(const struct app_counters *app, const char *name)
+static enum counter_kind kind_of(const struct app_counters *app,
+				 const char *name)
 {
 	for (const char *const *g = app->gauges; g != NULL && *g != NULL; g++)
 		if (strcmp(*g, name) == 0)
@@ -293,22 +252,23 @@ static void write_own(const struct writer *w)
 		}
 }
 
-static void write_pool(const struct writer *w)
+static void write_table(const struct writer *w,
+			const struct counter_table *table, enum place place)
 {
-	for (uint32_t i = 0; i < N_POOL_ROWS; i++) {
-		const struct pool_row *row = &pool_rows[i];
-		const bool has_n = strncmp(row->name, "n_", 2) == 0;
-		char name[96];
+	for (uint32_t i = 0; i < table->n; i++) {
+		const struct counter_row *row = &table->rows[i];
 		const struct metric m = {
-			.name = name,
+			.name = row->metric,
 			.help = row->help,
+			.place = place,
 			.member = row->name,
-			.kind = row->is_gauge ? GAUGE : COUNTER,
+			.kind = row->kind,
 		};
 
-		snprintf(name, sizeof(name), "pool_%s",
-			 row->name + (has_n ? 2 : 0));
-		write_number(w, &m, "pool");
+		if (row->metric != NULL && place == OF_POOL)
+			write_number(w, &m, "pool");
+		else if (row->metric != NULL)
+			write_metric(w, &m);
 	}
 }
 
@@ -335,10 +295,14 @@ char *metrics_text(const struct snapshot *snapshot, const char *instance,
 	begin_metric(&w, "build_info",
 		     "The program, and the name of its instance.", GAUGE);
 	write_sample(&w, "build_info", GAUGE, labels, 1);
-	for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]); i++)
-		write_metric(&w, &metrics[i]);
+	write_table(&w, &rx_counters, OF_RX);
+	write_table(&w, &tx_counters, OF_TX);
+	for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
+		write_metric(&w, &named[i]);
+	write_table(&w, &port_counters, OF_PORT);
 	write_links(&w);
-	write_pool(&w);
+	write_table(&w, &worker_counters, OF_WORKER);
+	write_table(&w, &pool_counters, OF_POOL);
 	write_own(&w);
 	if (is_openmetrics)
 		fputs("# EOF\n", w.file);

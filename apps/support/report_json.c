@@ -9,12 +9,22 @@
 
 #include <jansson.h>
 
+#include "counters.h"
 #include "json_text.h"
 #include "report.h"
 
 static json_t *integer(uint64_t n)
 {
 	return json_integer((json_int_t)n);
+}
+
+static void add_counters(json_t *object, const struct counter_table *table,
+			 const void *from)
+{
+	for (uint32_t i = 0; i < table->n; i++)
+		json_object_set_new(
+			object, table->rows[i].name,
+			integer(counter_row_value(&table->rows[i], from)));
 }
 
 /* All named slots, even zeros, so that a reader sees what exists. */
@@ -52,32 +62,32 @@ static json_t *events_of(const struct queue_snapshot *queue)
 	return object;
 }
 
+static json_t *way_object(const struct counter_table *table, const void *stats,
+			  json_t *drops)
+{
+	json_t *object = json_object();
+
+	add_counters(object, table, stats);
+	json_object_set_new(object, "drops", drops);
+	return object;
+}
+
 static json_t *queue_object(const struct queue_snapshot *queue)
 {
+	const struct mr_rx_stats *rx = &queue->rx;
+	const struct mr_tx_stats *tx = &queue->tx;
 	json_t *object = json_object();
 
 	if (queue->has_rx)
 		json_object_set_new(
 			object, "rx",
-			json_pack(
-				"{s:o, s:o, s:o, s:o, s:o, s:o}", "received",
-				integer(queue->rx.received), "delivered",
-				integer(queue->rx.delivered), "offloaded",
-				integer(queue->rx.offloaded),
-				"passed_to_kernel",
-				integer(queue->rx.passed_to_kernel), "bytes",
-				integer(queue->rx.bytes), "drops",
-				named_slots(queue->rx.drops, mr_rx_drop_name)));
+			way_object(&rx_counters, rx,
+				   named_slots(rx->drops, mr_rx_drop_name)));
 	if (queue->has_tx)
 		json_object_set_new(
 			object, "tx",
-			json_pack(
-				"{s:o, s:o, s:o, s:o, s:o}", "accepted",
-				integer(queue->tx.accepted), "completed",
-				integer(queue->tx.completed), "pending",
-				integer(queue->tx.pending), "bytes",
-				integer(queue->tx.bytes), "drops",
-				named_slots(queue->tx.drops, mr_tx_drop_name)));
+			way_object(&tx_counters, tx,
+				   named_slots(tx->drops, mr_tx_drop_name)));
 	json_object_set_new(object, "events", events_of(queue));
 	return object;
 }
@@ -104,13 +114,12 @@ static json_t *port_object(const struct port_snapshot *port)
 				    integer(port->device_drops[i].value));
 	for (uint32_t i = 0; i < port->n_queues; i++)
 		json_array_append_new(queues, queue_object(&port->queues[i]));
-	object = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "port",
+	object = json_pack("{s:o, s:o, s:o, s:o, s:o}", "port",
 			   json_text(port->info.name), "mode",
 			   json_text(port->info.mode), "why",
 			   json_text(port->info.why), "device_drops",
-			   device_drops, "queues", queues, "tx_offloaded",
-			   integer(port->tx_offloaded), "reopened",
-			   integer(port->n_reopened));
+			   device_drops, "queues", queues);
+	add_counters(object, &port_counters, port);
 	if (port->n_device_stats > 0)
 		json_object_set_new(object, "device_stats",
 				    device_stats_object(port));
@@ -128,7 +137,6 @@ static json_t *port_object(const struct port_snapshot *port)
 static json_t *worker_object(const struct worker_snapshot *worker,
 			     const struct app_counters *app)
 {
-	const struct mr_worker_stats *s = &worker->stats;
 	json_t *drops = json_object();
 	json_t *object = json_object();
 
@@ -138,18 +146,10 @@ static json_t *worker_object(const struct worker_snapshot *worker,
 	json_object_set_new(object, "core", integer(worker->core));
 	json_object_set_new(object, "numa_node",
 			    json_integer(worker->numa_node));
-	json_object_set_new(object, "busy_ns", integer(s->busy_ns));
-	json_object_set_new(object, "idle_ns", integer(s->idle_ns));
-	json_object_set_new(object, "asleep_ns", integer(s->asleep_ns));
-	json_object_set_new(object, "rounds", integer(s->rounds));
-	json_object_set_new(object, "empty_rounds", integer(s->empty_rounds));
-	json_object_set_new(object, "sleeps", integer(s->sleeps));
-	json_object_set_new(object, "bursts", integer(worker->bursts));
-	json_object_set_new(object, "entries", integer(worker->entries));
+	add_counters(object, &worker_counters, worker);
 	for (uint32_t i = 0; i < app->n_worker_rows; i++)
 		json_object_set_new(object, app->worker_rows[i].name,
 				    integer(worker->counts[i]));
-	json_object_set_new(object, "handed_off", integer(s->handed_off));
 	json_object_set_new(object, "drops", drops);
 	return object;
 }
@@ -157,15 +157,12 @@ static json_t *worker_object(const struct worker_snapshot *worker,
 static json_t *pool_object(const struct mr_pool_stats *pool)
 {
 	const struct page_sources from = snapshot_page_sources(pool, NULL);
-	json_t *object = json_pack("{s:o, s:o, s:o}", "from_cache",
-				   integer(from.cache), "from_depot",
-				   integer(from.depot), "from_allocator",
-				   integer(from.allocator));
+	json_t *object =
+		json_pack("{s:o, s:o, s:o}", "from_cache", integer(from.cache),
+			  "from_depot", integer(from.depot), "from_allocator",
+			  integer(from.allocator));
 
-	for (uint32_t i = 0; i < N_POOL_ROWS; i++)
-		json_object_set_new(
-			object, pool_rows[i].name,
-			integer(pool_row_value(&pool_rows[i], pool)));
+	add_counters(object, &pool_counters, pool);
 	return object;
 }
 

@@ -159,54 +159,6 @@ void snapshot_take_pool(struct snapshot *snapshot,
 		snapshot->pool.free_invalid == 0;
 }
 
-#define ROW(member, is_gauge, help)                                            \
-	{                                                                      \
-		#member, help, offsetof(struct mr_pool_stats, member),         \
-			sizeof(((struct mr_pool_stats *)0)->member), is_gauge  \
-	}
-#define GAUGE(member, help) ROW(member, true, help)
-#define COUNTER(member, help) ROW(member, false, help)
-
-const struct pool_row pool_rows[] = {
-	GAUGE(page_bytes, "Size of a page."),
-	GAUGE(n_pages, "Pages of the pool."),
-	GAUGE(n_free, "Pages in caches, the depot and the page allocator."),
-	GAUGE(n_in_flight, "Pages allocated and not freed."),
-	GAUGE(n_cached, "Free pages in caches."),
-	GAUGE(n_depot, "Free pages in the depot."),
-	COUNTER(alloc_fast, "Pages from the magazines of a cache."),
-	COUNTER(alloc_refill, "Magazines fetched from the depot."),
-	COUNTER(alloc_slow, "Pages fetched from the page allocator."),
-	COUNTER(alloc_empty, "Pages requested when none was left."),
-	COUNTER(recycle_cached, "Pages freed into the magazines of a cache."),
-	COUNTER(recycle_cache_full, "Full magazines moved to the depot."),
-	COUNTER(recycle_ring, "Pages returned to the pools that own them."),
-	COUNTER(recycle_ring_full,
-		"Pages freed to the page allocator instead."),
-	COUNTER(recycle_released_refcnt,
-		"References released of pages that others still use."),
-	COUNTER(free_invalid, "Freed addresses that are in no pool."),
-	COUNTER(depot_cas_failed, "Failed compare-and-swaps in the depot."),
-};
-
-_Static_assert(sizeof(pool_rows) / sizeof(pool_rows[0]) == N_POOL_ROWS,
-	       "each row has a name");
-
-uint64_t pool_row_value(const struct pool_row *row,
-			const struct mr_pool_stats *stats)
-{
-	const char *at = (const char *)stats + row->offset;
-	uint32_t half;
-	uint64_t value;
-
-	if (row->n_bytes == sizeof(half)) {
-		memcpy(&half, at, sizeof(half));
-		return half;
-	}
-	memcpy(&value, at, sizeof(value));
-	return value;
-}
-
 struct page_sources snapshot_page_sources(const struct mr_pool_stats *now,
 					  const struct mr_pool_stats *before)
 {

@@ -155,18 +155,6 @@ void snapshot_copy_counters(uint64_t *to, const uint64_t *from, uint32_t n);
  */
 void snapshot_check_invariants(struct snapshot *snapshot);
 
-/* The statistics of the pool, in order. */
-struct pool_row {
-	const char *name; /* in JSON, and in metrics without n_ */
-	const char *help; /* of the metric */
-	size_t offset, n_bytes; /* in struct mr_pool_stats */
-	bool is_gauge;
-};
-enum { N_POOL_ROWS = 17 };
-extern const struct pool_row pool_rows[N_POOL_ROWS];
-uint64_t pool_row_value(const struct pool_row *row,
-			const struct mr_pool_stats *stats);
-
 /*
  * Where the pages that were allocated since "before" (NULL: the start) came
  * from. A cache hands out all pages. It held those that it did not have to

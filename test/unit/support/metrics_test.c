@@ -11,6 +11,7 @@
 
 #include "nat.h"
 #include "support/control.h"
+#include "support/counters.h"
 #include "support/metrics.h"
 
 static const char *const gauges[] = { "held", NULL };
@@ -70,10 +71,10 @@ TEST(labels_are_escaped_and_unique)
 
 TEST(each_statistic_of_the_pool_has_its_own_help)
 {
-	for (uint32_t i = 0; i < N_POOL_ROWS; i++)
+	for (uint32_t i = 0; i < pool_counters.n; i++)
 		for (uint32_t j = 0; j < i; j++)
-			assert_string_not_equal(pool_rows[i].help,
-						pool_rows[j].help);
+			assert_string_not_equal(pool_counters.rows[i].help,
+						pool_counters.rows[j].help);
 }
 
 TEST(counters_and_gauges_have_their_names)

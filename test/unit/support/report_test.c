@@ -66,8 +66,8 @@ TEST_WITH(make_report, NULL, json_has_the_applications_members)
 	capture_end(&capture);
 	assert_has(capture.text, "\"port\":\"x:\\\"y\"");
 	assert_has(capture.text, "\"bursts\":10,\"entries\":100,"
-				 "\"icmp_made\":0,\"for_us\":0,\"hits\":99,"
-				 "\"handed_off\":0,\"drops\":{\"no_port\":12,"
+				 "\"handed_off\":0,\"icmp_made\":0,\"for_us\":0,"
+				 "\"hits\":99,\"drops\":{\"no_port\":12,"
 				 "\"martian\":0}");
 	assert_has(capture.text, "\"sessions\":{\"open\":500,\"created\":7000,"
 				 "\"bytes\":0},\"subscribers\":{\"blocks\":3}");
