@@ -2,6 +2,7 @@
 /* The tests of a program: see test.h. */
 #include "test.h"
 
+#include <execinfo.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,28 @@ void test_register_as(struct CMUnitTest test, bool is_mt)
 void test_register(struct CMUnitTest test)
 {
 	test_register_as(test, false);
+}
+
+/* As cmocka has set it. */
+static struct sigaction fail_test;
+
+static void print_stack(int signal_number)
+{
+	void *calls[64];
+
+	backtrace_symbols_fd(calls, backtrace(calls, 64), STDERR_FILENO);
+	fail_test.sa_handler(signal_number);
+}
+
+void test_show_crash(void)
+{
+	const struct sigaction action = { .sa_handler = print_stack,
+					  .sa_flags = (int)SA_RESETHAND |
+						      SA_NODEFER };
+	void *call;
+
+	(void)backtrace(&call, 1); /* it loads libgcc, now rather than then */
+	sigaction(SIGSEGV, &action, &fail_test);
 }
 
 int test_run(const char *name, CMFixtureFunction set_up,

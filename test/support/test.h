@@ -25,10 +25,16 @@
  * ThreadSanitizer, which finds nothing in the others, has only these. */
 #define TEST_AS(set_up, tear_down, name, is_mt)                                \
 	static void name(void **state);                                        \
+	static void run_##name(void **state)                                   \
+	{                                                                      \
+		test_show_crash();                                             \
+		name(state);                                                   \
+	}                                                                      \
 	__attribute__((constructor)) static void register_##name(void)         \
 	{                                                                      \
-		test_register_as((struct CMUnitTest){ #name, name, set_up,     \
-						      tear_down, NULL },       \
+		test_register_as((struct CMUnitTest){ #name, run_##name,       \
+						      set_up, tear_down,       \
+						      NULL },                  \
 				 is_mt);                                       \
 	}                                                                      \
 	static void name(__attribute__((unused)) void **state)
@@ -36,6 +42,10 @@
 /* A program may have at most 256 tests. */
 void test_register_as(struct CMUnitTest test, bool is_mt);
 void test_register(struct CMUnitTest test);
+
+/* Until the running test ends, print the call stack if the program crashes:
+ * cmocka, which then fails the test, says only which signal came. */
+void test_show_crash(void);
 
 /*
  * Run all tests, as cmocka_run_group_tests_name() does; returns the number of
