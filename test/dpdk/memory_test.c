@@ -27,6 +27,7 @@
 #include <millrace/experimental/pci_info.h>
 
 #include "fixture.h"
+#include "support/limit.h"
 
 /* ---- what DPDK would keep ---- */
 
@@ -113,13 +114,32 @@ static bool is_probing; /* atomic */
 static uint32_t n_meanwhile;
 static bool grows_meanwhile;
 static pthread_t grower;
+static pid_t grower_tid; /* atomic */
 
 static void *grow_memory(void *opaque)
 {
 	int *ret_err = opaque;
 
+	__atomic_store_n(&grower_tid, gettid(), __ATOMIC_SEQ_CST);
 	*ret_err = mr_pool_grow(pool, 2048, NULL);
 	return NULL;
+}
+
+/* Whether it sleeps, waiting for its turn, or has ended. */
+static bool grower_waits(void)
+{
+	const pid_t tid = __atomic_load_n(&grower_tid, __ATOMIC_SEQ_CST);
+	char path[64], state = '\0';
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	file = fopen(path, "re");
+	if (file == NULL)
+		return tid != 0;
+	if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+		state = '\0'; /* it ends */
+	fclose(file);
+	return state == 'S';
 }
 
 /* Says something that is no reason for what fails later. */
@@ -136,7 +156,10 @@ int rte_dev_probe(const char *devargs)
 		assert_int_equal(
 			pthread_create(&grower, NULL, grow_memory, &grow_err),
 			0);
-		usleep(200000); /* it would be there by far */
+		for (uint32_t ms = 0; !grower_waits(); ms++) {
+			assert_true(ms < test_limit_ms(10000));
+			usleep(1000);
+		}
 	}
 	err = theirs(devargs);
 	rte_log(RTE_LOG_NOTICE, RTE_LOGTYPE_EAL, "EAL: looked for it\n");

@@ -175,12 +175,22 @@ def count(installed, program):
     assert said.split() == ["0x0800", "3", "frames", "180", "bytes"], said
 
 
+def cpu_s(process):
+    """The CPU time that it has used."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2]
+    return sum(map(int, fields.split()[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
 def interrupted(installed, program, *ports):
-    """What an example prints in half a second; it ends well on SIGINT."""
+    """What an example prints that has run for a while; it ends well on SIGINT.
+    Ports of null: always have work."""
     with subprocess.Popen([program, *ports], env=installed.env, text=True,
                           stdout=subprocess.PIPE) as process:
         signals.await_sigint(process)
-        time.sleep(0.5)
+        wanted_s, end_s = cpu_s(process) + 0.1, time.monotonic() + LIMIT_S
+        while process.poll() is None and cpu_s(process) < wanted_s:
+            assert time.monotonic() < end_s, "it does nothing"
+            time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 0, process.returncode

@@ -12,7 +12,10 @@
 
 #include "session.h"
 
-enum { MAX_FRAMES = 64 };
+enum {
+	MAX_FRAMES = 64,
+	MAX_NAPS = 50000, /* 10 s at least */
+};
 
 struct host {
 	struct mr_port *port;
@@ -100,13 +103,19 @@ static void open_harness(const char *mode, uint32_t n_ports,
 	open_with(mode, n_ports, n_workers, "off");
 }
 
-/* Until the workers have received all that was sent; at most 2 s. */
+static void take_nap(void)
+{
+	const struct timespec nap = { .tv_nsec = 200000 };
+
+	nanosleep(&nap, NULL);
+}
+
+/* Until the workers have received all that was sent. */
 static void settle(void)
 {
-	const struct timespec pause = { .tv_nsec = 200000 };
 	uint64_t n = 0;
 
-	for (uint32_t k = 0; k < 10000 && n < harness.n_sent; k++) {
+	for (uint32_t k = 0; k < MAX_NAPS && n < harness.n_sent; k++) {
 		n = 0;
 		for (uint32_t p = 0; p < harness.n_hosts; p++) {
 			struct mr_rx_stats stats = { .size = sizeof(stats) };
@@ -116,7 +125,7 @@ static void settle(void)
 				&stats);
 			n += stats.received;
 		}
-		nanosleep(&pause, NULL);
+		take_nap();
 	}
 	assert_int_equal(n, harness.n_sent);
 }
@@ -182,7 +191,6 @@ static struct mr_frame send_frame(uint32_t host, uint64_t to, uint64_t from,
 /* Let the hosts receive until there are n entries, and none too many. */
 static void await_entries(uint32_t n)
 {
-	const struct timespec pause = { .tv_nsec = 200000 };
 	uint32_t n_all = 0;
 
 	for (uint32_t i = 0; i < harness.n_hosts; i++) {
@@ -190,9 +198,9 @@ static void await_entries(uint32_t n)
 				   harness.hosts[i].n);
 		harness.hosts[i].n = 0;
 	}
-	/* 2 s for what must come, then 5 ms for what must not. */
-	for (uint32_t k = 0; k < 10000 && (n_all < n || k == 0 || k % 25 != 0);
-	     k++) {
+	/* All that must come, then 5 ms for what must not. */
+	for (uint32_t k = 0;
+	     k < MAX_NAPS && (n_all < n || k == 0 || k % 25 != 0); k++) {
 		for (uint32_t i = 0; i < harness.n_hosts; i++) {
 			struct host *host = &harness.hosts[i];
 			const uint32_t n_rx = mr_rx_burst(
@@ -202,7 +210,7 @@ static void await_entries(uint32_t n)
 			host->n += n_rx;
 			n_all += n_rx;
 		}
-		nanosleep(&pause, NULL);
+		take_nap();
 	}
 	assert_int_equal(n_all, n);
 }
@@ -372,13 +380,12 @@ static uint64_t n_delivered(void)
 /* Wait until that many rules are active. */
 static void await_rules(uint64_t n)
 {
-	const struct timespec pause = { .tv_nsec = 200000 };
 	struct offload_stats stats = { 0 };
 
-	for (uint32_t k = 0; k < 10000 && stats.n_active != n; k++) {
+	for (uint32_t k = 0; k < MAX_NAPS && stats.n_active != n; k++) {
 		session_offload_event(&harness.session);
 		offload_stats(harness.session.offload, &stats);
-		nanosleep(&pause, NULL);
+		take_nap();
 	}
 	assert_int_equal(stats.n_active, n);
 }
@@ -445,7 +452,6 @@ TEST_WITH(NULL, forget, rules_forward_between_learned_addresses)
 TEST_WITH(NULL, forget, a_stalled_port_stops_no_other)
 {
 	enum { N = 2000 };
-	const struct timespec pause = { .tv_nsec = 100000 };
 	uint32_t n_got = 0;
 
 	open_harness("learn", 3, "1");
@@ -461,7 +467,7 @@ TEST_WITH(NULL, forget, a_stalled_port_stops_no_other)
 			send_frame(0, b, a ^ 0x70, 1); /* to host 1 */
 			send_frame(0, a, a ^ 0x70, 1); /* to the other */
 		} else {
-			nanosleep(&pause, NULL);
+			take_nap();
 		}
 		for (uint32_t k = 0; k < 10000; k++) {
 			n = mr_rx_burst(mr_port_rxq(harness.hosts[1].port, 0),
@@ -470,7 +476,7 @@ TEST_WITH(NULL, forget, a_stalled_port_stops_no_other)
 			n_got += n;
 			if (n_got + 100 >= i)
 				break;
-			nanosleep(&pause, NULL);
+			take_nap();
 		}
 	}
 	assert_int_equal(n_got, N);

@@ -400,7 +400,26 @@ static int wait_only(struct mr_worker *worker, void *opaque)
 	return 0;
 }
 
-/* Asleep for up to 100 ms by then: the wake-up must be what ends it. */
+static uint64_t n_sleeps(void)
+{
+	struct mr_worker_stats stats = { .size = sizeof(stats) };
+
+	mr_worker_stats(mr_workers_get(fixture.workers, 0), &stats);
+	return stats.sleeps;
+}
+
+/* Until worker 0 has slept 1 + 2 + ... + 64 ms: then it sleeps for 100 ms. */
+static void await_long_sleep(void)
+{
+	const uint64_t n = n_sleeps() + 7;
+
+	for (uint32_t ms = 0; n_sleeps() < n; ms++) {
+		assert_true(ms < test_limit_ms(5000));
+		usleep(1000);
+	}
+}
+
+/* The wake-up must be what ends its sleep. */
 FIXTURE_TEST(stop_wakes_a_sleeper_at_once)
 {
 	uint64_t fastest_ns = UINT64_MAX;
@@ -410,7 +429,7 @@ FIXTURE_TEST(stop_wakes_a_sleeper_at_once)
 		uint64_t start_ns;
 
 		fixture_start(wait_only, NULL);
-		usleep(250000); /* 1 + 2 + ... + 64 ms, then 100 ms sleeps */
+		await_long_sleep();
 		start_ns = real_now_ns();
 		mr_workers_stop(fixture.workers);
 		fixture_join();
