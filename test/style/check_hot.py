@@ -31,17 +31,22 @@ EXITS = {"mri_page_take_bulk", "mri_page_back_bulk", "mri_page_alloc_blocks",
          "mri_pool_put_pages", "mri_block_reclaim", "mri_pool_grow_if_empty"}
 # All that is left of mri_lock_take() where it is inlined.
 LOCK = "mri_lock_wait"
-# These call through a pool's table of checks. ROOTS has those functions in the
-# table of an unchecked pool that do something.
-BY_TABLE = {"mr_frag_alloc_bulk", "alloc_other", "free_not_simple", "put_one",
-            "mri_cache_put", "mri_block_start", "mri_block_restart",
-            "mri_block_back", "mri_block_fetch_page"}
+# The members of a pool's table of checks that a function calls. ROOTS has those
+# functions in the table of an unchecked pool that do something.
+BY_TABLE = {"mr_frag_alloc_bulk": {"alloc"}, "alloc_other": {"alloc"},
+            "mri_block_fetch_page": {"alloc"}, "mri_cache_put": {"free"},
+            "free_not_simple": {"free"}, "put_one": {"page_in", "invalid"},
+            "mri_block_start": {"out"}, "mri_block_restart": {"again"},
+            "mri_block_back": {"page_in", "in"}}
+# Its call is all that it does with a pool, and shows where a pool has the table.
+SHOWS_TABLE = "free_not_simple"
 # Small loops that the C library has without any system call.
 PLAIN = {"memcpy", "memmove", "memset", "__stack_chk_fail"}
 ATOMIC = re.compile(r"\block\b|\bxchg\b.*\(")
 SYSTEM = re.compile(r"\b(syscall|sysenter|int\s+\$0x80)\b")
 CALL = re.compile(r"\b(?:call|jmp|j[a-z]+)\s+([0-9a-f]+) <([^>+]+)>")
-INDIRECT = re.compile(r"\b(?:call|jmp)\s+\*")
+INDIRECT = re.compile(r"\b(?:call|jmp)\s+\*(.+)")
+PLACE = re.compile(r"(?:0x([0-9a-f]+))?\((%\w+)\)$")
 
 
 def disassemble(library):
@@ -66,14 +71,52 @@ def base(name):
     return name.split(".")[0].split("@")[0]
 
 
-def look(functions, address, wrong):
+def place_of(lines, operand):
+    """(offset, register) of the memory that an operand was loaded from, and
+    the lines before that; None if it is no load."""
+    if operand.startswith("%"):
+        written = [i for i, line in enumerate(lines)
+                   if line.endswith("," + operand)
+                   and not line.startswith(("cmp", "test"))]
+        if not written or not lines[written[-1]].startswith("mov "):
+            return None
+        operand = lines[written[-1]].split()[1].removesuffix("," + operand)
+        lines = lines[:written[-1]]
+    match = PLACE.match(operand)
+    return match and (int(match[1] or "0", 16), match[2], lines)
+
+
+def table_call(lines, operand):
+    """(offset in a pool, offset in the table there) of an indirect call's
+    target, called after the lines; None if it comes from elsewhere."""
+    member = place_of(lines, operand)
+    table = member and place_of(member[2], member[1])
+    return table and (table[0], member[0])
+
+
+def table_of_checks(functions):
+    """The target of each call through the table, as table_call() has it, and
+    the name of the table's member."""
+    struct = re.search(r"^struct mri_checks \{\n(.*?)^\};", tree.text(
+        "lib/pool/pool.h"), re.M | re.S)[1]
+    lines, = (lines for name, lines in functions.values()
+              if base(name) == SHOWS_TABLE)
+    at, = (table_call(lines[:i], INDIRECT.search(line)[1])[0]
+           for i, line in enumerate(lines) if INDIRECT.search(line))
+    return {(at, 8 * i): name for i, name in enumerate(
+        re.findall(r"\(\*(\w+)\)\(", struct))}
+
+
+def look(functions, address, table, wrong):
     """Complain about a function; where it goes on to."""
     name, lines = functions[address]
     reached = set()
-    for line in lines:
+    for i, line in enumerate(lines):
         if SYSTEM.search(line):
             wrong.add(name, f"system call: {line}")
-        if INDIRECT.search(line) and base(name) not in BY_TABLE:
+        match = INDIRECT.search(line)
+        if match and table.get(table_call(lines[:i], match[1])) not in \
+                BY_TABLE.get(base(name), ()):
             wrong.add(name, f"calls nobody knows what: {line}")
         if base(name) in FAST and ATOMIC.search(line):
             wrong.add(name, f"atomic instruction: {line}")
@@ -102,12 +145,13 @@ def main(wrong):
     if "%rdi" not in str(functions[roots[0]]) or "__tsan" in names or \
             "__asan" in names or "__gcov" in names:
         tree.skip("instrumented, or not x86-64: its code differs")
+    table = table_of_checks(functions)
     seen, queue = set(), roots
     while queue:
         address = queue.pop()
         if address not in seen:
             seen.add(address)
-            queue += look(functions, address, wrong)
+            queue += look(functions, address, table, wrong)
     reached = {base(functions[address][0]) for address in seen}
     # A look that reaches nothing finds nothing: these must be there.
     for name in (*ROOTS, "refill", "make_room", "mri_stack_pop", "mri_stack_push",
