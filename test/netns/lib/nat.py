@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mr-nat between two inside hosts and one outside, asked while it runs."""
 import json
+import select
 import signal
 import socket
 import threading
+import time
 
 from host import limit
 
@@ -137,15 +139,23 @@ class Talker:
         self.n = 0
 
     def ask(self, size=0):
-        """One exchange; the address that the server saw."""
+        """One exchange; the address that the server saw. A datagram without an
+        answer is sent again: on a host that stalls, the translator may drop one
+        because a neighbour did not answer its three ARP requests."""
         self.n += 1
         text = b"%d" % self.n + b"x" * size
-        self.socket.sendto(text, self.to)
-        answer = self.socket.recv(1 << 16)
-        seen, _, back = answer.rpartition(b" ")
-        assert back == text
-        address, port = seen.decode().strip("()").split(", ")
-        return address.strip("'"), int(port)
+        end_s = time.monotonic() + LIMIT_S
+        while True:
+            self.socket.sendto(text, self.to)
+            ready, _, _ = select.select([self.socket], [], [], limit(4))
+            if not ready:
+                assert time.monotonic() < end_s, "no answer"
+                continue
+            seen, _, back = self.socket.recv(1 << 16).rpartition(b" ")
+            if back == text:
+                address, port = seen.decode().strip("()").split(", ")
+                return address.strip("'"), int(port)
+            assert int(back.rstrip(b"x")) < self.n  # an old one
 
     def close(self):
         self.socket.close()
