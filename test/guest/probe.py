@@ -8,9 +8,10 @@ import json
 import time
 
 from guest import COMMAND_LIMIT_S
+from host import limit
 from lib.probe import Asked
 
-START_LIMIT_S = 60
+START_LIMIT_S = LINK_LIMIT_S = limit(60)
 
 
 class Probe(Asked):
@@ -106,7 +107,7 @@ def check_idle(probe, port=0, pool=0):
     return stats
 
 
-def wait_for_link(probe, is_up, limit_s=60, port=0):
+def wait_for_link(probe, is_up, limit_s=LINK_LIMIT_S, port=0):
     deadline = time.monotonic() + limit_s
     while probe.do("link", port)["up"] != is_up:
         assert time.monotonic() < deadline, f"no link event: {is_up}"

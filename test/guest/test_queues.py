@@ -11,7 +11,7 @@ import pytest
 from conftest import boot, forget_log, need_driver
 from guest import Nic
 from probe import opened
-from queues import KEEP_KEY, N_FLOWS, queue_of, ways
+from queues import KEEP_KEY, LIMIT_MS, N_FLOWS, queue_of, ways
 from taps import TapWire, new_lab
 from traffic import own_flow
 
@@ -96,7 +96,7 @@ def test_metadata_has_the_hash(guest, probe):
     driver = re.search(r"driver: (\S+)", guest.run("ethtool -i nic0")[1])[1]
     probe.do("open", XDP + ",meta")
     probe.do("rss", 0, KEEP_KEY, 0, 0)
-    probe.begin("metas", 0, 20, 30000)
+    probe.begin("metas", 0, 20, LIMIT_MS)
     for i in range(20):
         while not guest.wires["nic0"].try_send(own_flow(i % 5, 100)):
             time.sleep(0.01)

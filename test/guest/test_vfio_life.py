@@ -7,13 +7,14 @@ import pytest
 from conftest import boot, spec_of
 from forwarder import end_l2fwd, last_snapshot, start_l2fwd
 from guest import Nic
+from host import limit
 from lib import invariants
 from probe import check_idle, opened, wait_for_link
 from traffic import (WINDOW, Traffic, all_lengths, clear, compare, cut_link,
                      echo, kill_under_traffic)
 
 KINDS = ["igb", "e1000e", "virtio-split", "virtio-packed"]
-UNPLUG_LIMIT_S = 30
+UNPLUG_LIMIT_S = limit(30)
 # A region of the probe's pool and the rings, in KiB, is more than this.
 SMALL_MEMLOCK_KB = 1024
 
