@@ -17,7 +17,7 @@
 
 enum { BURST = 64, HEADER = 12, LONGEST_NAME = 255, RECORD = 16, EDNS = 11 };
 
-static struct mr_workers *workers;
+static struct mr_dataplane *dp;
 static struct mr_port_info port_info = { .size = sizeof(port_info) };
 static unsigned long n_answered, n_ignored, n_unsent;
 
@@ -28,9 +28,7 @@ static unsigned long n_answered, n_ignored, n_unsent;
 static uint32_t answer(uint8_t *dns, uint32_t n)
 {
 	uint8_t edns[EDNS] = { 0, 0, 41, 1232 >> 8, 1232 & 255 };
-	uint8_t record[RECORD] = {
-		0xc0, HEADER, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4
-	};
+	uint8_t record[RECORD] = "\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4";
 	uint32_t at = HEADER, has_edns, has_name, has_record, is_newer;
 	char text[16] = "";
 
@@ -65,10 +63,9 @@ static uint32_t answer(uint8_t *dns, uint32_t n)
 /* Whether it is for us, and whole. IP options get no answer. */
 static int is_ours(const uint8_t *bytes, uint32_t n, struct mr_net_view *at)
 {
-	return mr_net_parse(bytes, n, n, at) == 0 &&
+	return mr_net_parse(bytes, n, n, at) == 0 && !at->is_fragment &&
 	       memcmp(bytes, port_info.mac, 6) == 0 &&
-	       at->ether_type == MR_ETHER_IPV4 && !at->is_fragment &&
-	       at->l4_proto == IPPROTO_UDP &&
+	       at->ether_type == MR_ETHER_IPV4 && at->l4_proto == IPPROTO_UDP &&
 	       at->l4_bytes == at->l3_bytes + 20 &&
 	       ntohs(((const struct mr_udp *)(bytes + at->l4_bytes))
 			     ->n_bytes) == at->l4_len_bytes &&
@@ -80,22 +77,20 @@ static int reply(struct mr_cache *cache, uint8_t *base, struct mr_frame *frame)
 {
 	uint8_t *bytes = mr_frame_data(base, frame);
 	struct mr_net_view at;
-	struct mr_eth *eth = (struct mr_eth *)bytes;
 	struct mr_ipv4 *ip, ip_in;
 	struct mr_udp *udp, udp_in;
 	uint32_t n;
 
 	if (!is_ours(bytes, frame->len, &at) ||
-	    mr_frame_put(cache, frame, RECORD + EDNS) < 0)
+	    mr_frame_put(cache, frame, RECORD + EDNS) < 0 ||
+	    (n = answer(bytes + at.l4_bytes + sizeof(*udp),
+			at.l4_len_bytes - sizeof(*udp))) == 0)
 		return 0;
 	ip_in = *(ip = (struct mr_ipv4 *)(bytes + at.l3_bytes));
 	udp_in = *(udp = (struct mr_udp *)(bytes + at.l4_bytes));
-	n = answer((uint8_t *)(udp + 1), at.l4_len_bytes - sizeof(*udp));
-	if (n == 0)
-		return 0;
 	at.l4_len_bytes = (uint16_t)(n += sizeof(*udp));
-	memcpy(eth->dst, eth->src, sizeof(eth->dst));
-	memcpy(eth->src, port_info.mac, sizeof(eth->src));
+	memcpy(bytes, bytes + 6, 6);
+	memcpy(bytes + 6, port_info.mac, 6);
 	ip->src = ip_in.dst;
 	ip->dst = ip_in.src;
 	ip->total_bytes = htons((uint16_t)(sizeof(*ip) + n));
@@ -112,14 +107,15 @@ static int reply(struct mr_cache *cache, uint8_t *base, struct mr_frame *frame)
 	return mr_frame_trim(frame, frame->len - at.l4_bytes - n) == 0;
 }
 
-static uint32_t serve(struct mr_worker *worker, struct mr_rxq *rxq)
+static uint32_t serve(struct mr_worker *worker, const struct mr_worker_rxq *rx,
+		      void *opaque)
 {
-	uint8_t *base =
-		mr_region_base(mr_pool_region(mr_cache_pool(worker->cache)));
+	uint8_t *base = mr_region_base(mr_pool_region(dp->pool));
 	struct mr_frame in[BURST], out[BURST];
-	uint32_t n = mr_rx_burst(rxq, worker->cache, in, BURST);
+	uint32_t n = mr_rx_burst(rx->rxq, worker->cache, in, BURST);
 	uint32_t n_out = 0, n_sent, len;
 
+	(void)opaque;
 	for (uint32_t i = 0; i < n; i += len) {
 		len = mr_frame_n_entries(&in[i]);
 		if (len == 1 && reply(worker->cache, base, &in[i])) {
@@ -136,59 +132,29 @@ static uint32_t serve(struct mr_worker *worker, struct mr_rxq *rxq)
 	return n;
 }
 
-static void on_signal(int sig)
+static void on_signal(int number)
 {
-	(void)sig;
-	mr_workers_stop(workers);
-}
-
-static void run(struct mr_worker *worker)
-{
-	uint32_t n;
-
-	signal(SIGINT, on_signal);
-	do {
-		n = 0;
-		for (uint32_t i = 0; i < worker->n_rxqs; i++)
-			n += serve(worker, worker->rxqs[i].rxq);
-	} while (mr_worker_wait(worker, n));
-	printf("%lu answered, %lu ignored, %lu not sent\n", n_answered,
-	       n_ignored, n_unsent);
+	(void)number;
+	mr_dataplane_stop(dp);
 }
 
 int main(int argc, char **argv)
 {
-	/* 2048 pages are for frames that the program holds. */
-	struct mr_pool_config pool = { .size = sizeof(pool), .n_pages = 2048 };
-	struct mr_port_config config = { .size = sizeof(config) };
-	struct mr_port *port;
-	struct mr_workers_config one = { .size = sizeof(one),
-					 .n_workers = 1,
-					 .ports = &port,
-					 .n_ports = 1 };
+	struct mr_dataplane_config config = { .size = sizeof(config),
+					      .n_workers = 1 };
 	struct mr_reason why;
-	struct mr_ctx *ctx;
 
 	if (argc != 2)
 		errx(2, "usage: %s PORT", argv[0]);
-	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
-	    mr_pool_size_for(ctx, (const char **)argv + 1, 1, 1, 1, &pool,
-			     &why) < 0 ||
-	    mr_pool_create(ctx, &pool, &config.pool, &why) < 0 ||
-	    mr_port_open(ctx, argv[1], &config, &port, &why) < 0 ||
-	    mr_port_info(port, &port_info) < 0)
+	config.specs = (const char *const *)argv + 1;
+	if (mr_dataplane_open(&config, &dp, &why) < 0)
 		errx(1, "%s", why.text);
-	one.pool = config.pool;
-	if (mr_workers_create(ctx, &one, &workers, &why) < 0 ||
-	    mr_worker_attach(mr_workers_get(workers, 0), &why) < 0)
+	mr_port_info(dp->ports[0], &port_info);
+	signal(SIGINT, on_signal);
+	if (mr_dataplane_run(dp, serve, NULL, &why) < 0)
 		errx(1, "%s", why.text);
-
-	run(mr_workers_get(workers, 0));
-
-	mr_worker_detach(mr_workers_get(workers, 0));
-	mr_port_close(port);
-	mr_workers_destroy(workers);
-	mr_pool_destroy(config.pool, NULL);
-	mr_ctx_destroy(ctx);
+	printf("%lu answered, %lu ignored, %lu not sent\n", n_answered,
+	       n_ignored, n_unsent);
+	mr_dataplane_close(dp, NULL);
 	return 0;
 }

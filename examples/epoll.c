@@ -19,20 +19,19 @@
 
 enum { BURST = 64 };
 
-static uint32_t forward(struct mr_worker *worker)
+static struct mr_dataplane *dp;
+static uint64_t n_moved;
+
+static uint32_t forward(struct mr_worker *worker,
+			const struct mr_worker_rxq *rx, void *opaque)
 {
 	struct mr_frame frames[BURST];
-	uint32_t n = 0;
+	uint32_t n = mr_rx_burst(rx->rxq, worker->cache, frames, BURST);
+	uint32_t n_sent = mr_worker_send(worker, !rx->port_idx, frames, n);
 
-	for (uint32_t i = 0; i < worker->n_rxqs; i++) {
-		const uint32_t n_rx = mr_rx_burst(worker->rxqs[i].rxq,
-						  worker->cache, frames, BURST);
-		const uint32_t n_tx = mr_worker_send(
-			worker, !worker->rxqs[i].port_idx, frames, n_rx);
-
-		mr_frame_free_bulk(worker->cache, frames + n_tx, n_rx - n_tx);
-		n += n_rx;
-	}
+	(void)opaque;
+	mr_frame_free_bulk(worker->cache, frames + n_sent, n - n_sent);
+	n_moved += n;
 	return n;
 }
 
@@ -44,76 +43,58 @@ static void watch(int loop, int fd)
 		err(1, "epoll");
 }
 
-static void loop(struct mr_worker *worker)
+static void print_rate(int timer)
+{
+	uint64_t n_ticks;
+
+	if (read(timer, &n_ticks, sizeof(n_ticks)) < 0)
+		return;
+	printf("%" PRIu64 " frames/s\n", n_moved / n_ticks);
+	n_moved = 0;
+}
+
+static void loop(int frames)
 {
 	const struct itimerspec second = { { 1, 0 }, { 1, 0 } };
 	const int epoll = epoll_create1(EPOLL_CLOEXEC),
 		  timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
-	uint64_t n_moved = 0, n_ticks;
 	struct epoll_event event;
-	sigset_t signals;
-	uint32_t n;
-	int ms;
+	sigset_t ctrl_c;
+	int signals, ms;
 
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
-	sigprocmask(SIG_BLOCK, &signals, NULL);
+	sigemptyset(&ctrl_c);
+	sigaddset(&ctrl_c, SIGINT);
+	sigprocmask(SIG_BLOCK, &ctrl_c, NULL);
+	signals = signalfd(-1, &ctrl_c, SFD_CLOEXEC);
 	timerfd_settime(timer, 0, &second, NULL);
-	watch(epoll, mr_worker_fd(worker, NULL));
-	watch(epoll, signalfd(-1, &signals, SFD_CLOEXEC));
+	watch(epoll, frames);
+	watch(epoll, signals);
 	watch(epoll, timer);
-	while ((ms = mr_worker_pause(worker, n = forward(worker))) >= 0) {
-		n_moved += n;
-		event.data.fd = -1;
-		epoll_wait(epoll, &event, 1, ms);
-		if (ms > 0)
-			mr_worker_resume(worker);
-		if (event.data.fd == timer &&
-		    read(timer, &n_ticks, sizeof(n_ticks)) > 0) {
-			printf("%" PRIu64 " frames/s\n", n_moved / n_ticks);
-			n_moved = 0;
-		} else if (event.data.fd >= 0 &&
-			   event.data.fd != mr_worker_fd(worker, NULL)) {
+	while ((ms = mr_dataplane_step(dp, forward, NULL)) >= 0) {
+		if (epoll_wait(epoll, &event, 1, ms) < 1)
+			continue;
+		if (event.data.fd == signals)
 			return;
-		}
+		if (event.data.fd == timer)
+			print_rate(timer);
 	}
 }
 
 int main(int argc, char **argv)
 {
-	struct mr_pool_config pool = { .size = sizeof(pool) };
-	struct mr_port_config config = { .size = sizeof(config) };
-	struct mr_port *ports[2];
-	struct mr_workers_config workers = { .size = sizeof(workers),
-					     .n_workers = 1,
-					     .ports = ports,
-					     .n_ports = 2 };
-	struct mr_workers *all;
+	struct mr_dataplane_config config = { .size = sizeof(config),
+					      .n_workers = 1 };
 	struct mr_reason why;
-	struct mr_ctx *ctx;
+	int frames;
 
 	if (argc != 3)
 		errx(2, "usage: %s PORT PORT, for example xdp:eth0", argv[0]);
 	setlinebuf(stdout);
-	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
-	    mr_pool_size_for(ctx, (const char **)argv + 1, 2, 1, 1, &pool,
-			     &why) < 0 ||
-	    mr_pool_create(ctx, &pool, &config.pool, &why) < 0 ||
-	    mr_port_open(ctx, argv[1], &config, &ports[0], &why) < 0 ||
-	    mr_port_open(ctx, argv[2], &config, &ports[1], &why) < 0)
+	config.specs = (const char *const *)argv + 1;
+	if (mr_dataplane_open(&config, &dp, &why) < 0 ||
+	    (frames = mr_dataplane_fd(dp, &why)) < 0)
 		errx(1, "%s", why.text);
-	workers.pool = config.pool;
-	if (mr_workers_create(ctx, &workers, &all, &why) < 0 ||
-	    mr_worker_attach(mr_workers_get(all, 0), &why) < 0)
-		errx(1, "%s", why.text);
-
-	loop(mr_workers_get(all, 0));
-
-	mr_worker_detach(mr_workers_get(all, 0));
-	mr_port_close(ports[0]);
-	mr_port_close(ports[1]);
-	mr_workers_destroy(all);
-	mr_pool_destroy(config.pool, NULL);
-	mr_ctx_destroy(ctx);
+	loop(frames);
+	mr_dataplane_close(dp, NULL);
 	return 0;
 }

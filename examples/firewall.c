@@ -22,7 +22,7 @@ struct node {
 };
 
 static struct node ip4, ip6;
-static struct mr_workers *workers;
+static struct mr_dataplane *dp;
 static unsigned long n_passed, n_listed, n_unsent;
 
 static int bit(const uint8_t *address, uint32_t i)
@@ -95,14 +95,14 @@ static int is_listed(const uint8_t *bytes, uint32_t n_bytes)
 }
 
 static uint32_t forward(struct mr_worker *worker,
-			const struct mr_worker_rxq *from)
+			const struct mr_worker_rxq *from, void *opaque)
 {
-	uint8_t *base =
-		mr_region_base(mr_pool_region(mr_cache_pool(worker->cache)));
+	uint8_t *base = mr_region_base(mr_pool_region(dp->pool));
 	struct mr_frame in[BURST], out[BURST];
 	uint32_t n = mr_rx_burst(from->rxq, worker->cache, in, BURST);
 	uint32_t n_out = 0, n_sent, len;
 
+	(void)opaque;
 	for (uint32_t i = 0; i < n; i += len) {
 		len = mr_frame_n_entries(&in[i]);
 		if (is_listed(mr_frame_data(base, &in[i]), in[i].len)) {
@@ -120,75 +120,29 @@ static uint32_t forward(struct mr_worker *worker,
 	return n;
 }
 
-static void on_signal(int sig)
+static void on_signal(int number)
 {
-	(void)sig;
-	mr_workers_stop(workers);
-}
-
-static void run(struct mr_worker *worker)
-{
-	uint32_t n;
-
-	signal(SIGINT, on_signal);
-	do {
-		n = 0;
-		for (uint32_t i = 0; i < worker->n_rxqs; i++)
-			n += forward(worker, &worker->rxqs[i]);
-	} while (mr_worker_wait(worker, n));
-	printf("%lu passed, %lu listed, %lu not sent\n", n_passed, n_listed,
-	       n_unsent);
-}
-
-/* One pool for all ports, and for frames in this program. */
-static struct mr_pool *pool_for(struct mr_ctx *ctx, char **specs,
-				uint32_t n)
-{
-	struct mr_pool_config config = { .size = sizeof(config),
-					 .n_pages = 2048 };
-	struct mr_pool *pool;
-	struct mr_reason why;
-
-	if (mr_pool_size_for(ctx, (const char **)specs, n, 1, 1, &config,
-			     &why) < 0 ||
-	    mr_pool_create(ctx, &config, &pool, &why) < 0)
-		errx(1, "%s", why.text);
-	return pool;
+	(void)number;
+	mr_dataplane_stop(dp);
 }
 
 int main(int argc, char **argv)
 {
-	char **specs = argv + 2;
-	struct mr_port_config config = { .size = sizeof(config) };
-	struct mr_port *ports[2];
-	struct mr_workers_config one = { .size = sizeof(one),
-					 .n_workers = 1,
-					 .ports = ports,
-					 .n_ports = 2 };
+	struct mr_dataplane_config config = { .size = sizeof(config),
+					      .n_workers = 1 };
 	struct mr_reason why;
-	struct mr_ctx *ctx;
 
 	if (argc != 4)
 		errx(2, "usage: %s LIST PORT PORT", argv[0]);
 	read_list(argv[1]);
-	if (mr_ctx_create(NULL, &ctx, &why) < 0)
+	config.specs = (const char *const *)argv + 2;
+	if (mr_dataplane_open(&config, &dp, &why) < 0)
 		errx(1, "%s", why.text);
-	config.pool = pool_for(ctx, specs, 2);
-	for (int i = 0; i < 2; i++)
-		if (mr_port_open(ctx, specs[i], &config, &ports[i], &why) < 0)
-			errx(1, "%s", why.text);
-	one.pool = config.pool;
-	if (mr_workers_create(ctx, &one, &workers, &why) < 0 ||
-	    mr_worker_attach(mr_workers_get(workers, 0), &why) < 0)
+	signal(SIGINT, on_signal);
+	if (mr_dataplane_run(dp, forward, NULL, &why) < 0)
 		errx(1, "%s", why.text);
-
-	run(mr_workers_get(workers, 0));
-
-	mr_worker_detach(mr_workers_get(workers, 0));
-	mr_port_close(ports[0]);
-	mr_port_close(ports[1]);
-	mr_workers_destroy(workers);
-	mr_pool_destroy(config.pool, NULL);
-	mr_ctx_destroy(ctx);
+	printf("%lu passed, %lu listed, %lu not sent\n", n_passed, n_listed,
+	       n_unsent);
+	mr_dataplane_close(dp, NULL);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * flow: learn who sends on a port; print and forget who has been silent for a
- * minute, and all of them when the link is down.
+ * minute, and all of them at the end of a capture.
  *
  *     ./flow pcap:rx=in.pcap
  */
@@ -19,6 +19,7 @@ struct sender {
 	uint32_t n_frames;
 };
 
+static struct mr_dataplane *dp;
 static struct mr_flow_table *table;
 static struct mr_wheel *wheel;
 
@@ -63,77 +64,65 @@ static uint32_t age(uint32_t now_s)
 	return n;
 }
 
-/* Receive one burst of a queue. Returns its number of entries. */
-static uint32_t receive_burst(struct mr_rxq *rxq, struct mr_cache *cache,
-			      uint32_t now_s)
+static uint32_t now_s(void)
 {
-	uint8_t *base = mr_region_base(mr_pool_region(mr_cache_pool(cache)));
+	return (uint32_t)(mr_ctx_now_ns(dp->ctx) / 1000000000);
+}
+
+static uint32_t receive(struct mr_worker *worker,
+			const struct mr_worker_rxq *rx, void *opaque)
+{
+	uint8_t *base = mr_region_base(mr_pool_region(dp->pool));
 	uint8_t macs[BURST][8] = { 0 };
 	struct mr_frame frames[BURST];
-	uint32_t n = mr_rx_burst(rxq, cache, frames, BURST);
+	uint32_t n = mr_rx_burst(rx->rxq, worker->cache, frames, BURST);
 	uint32_t n_macs = 0;
 
+	(void)opaque;
 	for (uint32_t i = 0; i < n; i++) /* headers are in a first entry */
 		if (i == 0 || !(frames[i - 1].flags & MR_FRAME_MORE))
 			memcpy(macs[n_macs++],
 			       mr_frame_data(base, &frames[i]) + 6, 6);
-	learn(macs, n_macs, now_s);
-	mr_frame_free_bulk(cache, frames, n);
+	learn(macs, n_macs, now_s());
+	mr_frame_free_bulk(worker->cache, frames, n);
+	age(now_s());
 	return n;
 }
 
-/* Receive one burst of each queue. 0: no frame came, and none will come. */
-static int receive_all(struct mr_port *port, struct mr_cache *cache,
-		       uint32_t now_s)
+/* The end of a capture, or of the device. */
+static void on_event(void *opaque, struct mr_port *port, uint32_t events)
 {
-	struct mr_link link;
-	struct mr_rxq *rxq;
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; (rxq = mr_port_rxq(port, i)) != NULL; i++)
-		n += receive_burst(rxq, cache, now_s);
-	age(now_s);
-	if (n == 0)
-		mr_port_poll(port);
-	return n > 0 || mr_port_link(port, &link) < 0 ||
-	       !(link.is_ended || link.is_gone);
+	(void)opaque;
+	(void)port;
+	if (events & (MR_PORT_EVENT_ENDED | MR_PORT_EVENT_GONE))
+		mr_dataplane_stop(dp);
 }
 
 int main(int argc, char **argv)
 {
-	struct mr_flow_config flows = { .size = sizeof(flows),
-					.key_bytes = 8,
-					.record_bytes = sizeof(struct sender),
-					.n_max = MAX_SENDERS };
-	struct mr_pool_config pool = { .size = sizeof(pool) };
-	struct mr_port_config config = { .size = sizeof(config) };
-	struct mr_cache *cache;
+	const struct mr_flow_config flows = { .size = sizeof(flows),
+					      .key_bytes = 8,
+					      .record_bytes =
+						      sizeof(struct sender),
+					      .n_max = MAX_SENDERS };
+	struct mr_dataplane_config config = { .size = sizeof(config),
+					      .n_workers = 1 };
 	struct mr_reason why;
-	struct mr_port *port;
-	struct mr_ctx *ctx;
-	uint32_t now_s;
 
 	if (argc != 2)
 		errx(2, "usage: %s PORT, for example pcap:rx=FILE", argv[0]);
-	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
-	    mr_flow_create(ctx, &flows, &table, &why) < 0 ||
-	    mr_wheel_create(ctx, MAX_SENDERS, SLOTS, 0, &wheel, &why) < 0 ||
-	    mr_pool_size_for(ctx, (const char **)argv + 1, 1, 1, 1, &pool,
-			     &why) < 0 ||
-	    mr_pool_create(ctx, &pool, &config.pool, &why) < 0 ||
-	    mr_cache_create(config.pool, &cache, &why) < 0 ||
-	    mr_port_open(ctx, argv[1], &config, &port, &why) < 0)
+	config.specs = (const char *const *)argv + 1;
+	if (mr_dataplane_open(&config, &dp, &why) < 0 ||
+	    mr_flow_create(dp->ctx, &flows, &table, &why) < 0 ||
+	    mr_wheel_create(dp->ctx, MAX_SENDERS, SLOTS, 0, &wheel, &why) < 0)
 		errx(1, "%s", why.text);
-	do {
-		now_s = (uint32_t)(mr_ctx_now_ns(ctx) / 1000000000);
-	} while (receive_all(port, cache, now_s));
-	while (age(now_s + SILENT_S) > 0)
+	mr_port_subscribe(dp->ports[0], on_event, NULL);
+	if (mr_dataplane_run(dp, receive, NULL, &why) < 0)
+		errx(1, "%s", why.text);
+	while (age(now_s() + SILENT_S) > 0)
 		; /* all go */
-	mr_port_close(port);
-	mr_cache_destroy(cache);
-	mr_pool_destroy(config.pool, NULL);
 	mr_wheel_destroy(wheel);
 	mr_flow_destroy(table);
-	mr_ctx_destroy(ctx);
+	mr_dataplane_close(dp, NULL);
 	return 0;
 }

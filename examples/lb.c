@@ -24,8 +24,7 @@ struct key {
 struct connection {
 	struct key key;
 	uint8_t server[6], zeros[2];
-	uint32_t set; /* the last one that was seen to have its server */
-	uint32_t seen_s;
+	uint32_t set, seen_s; /* the last set seen to have its server */
 };
 
 static const struct mr_flow_config flows = {
@@ -34,9 +33,8 @@ static const struct mr_flow_config flows = {
 	.record_bytes = sizeof(struct connection),
 	.n_max = 1 << 20,
 };
-static struct mr_ctx *ctx;
-static struct mr_workers *workers;
-static struct mr_flow_table *connections;
+static struct mr_dataplane *dp;
+static struct mr_flow_table *table;
 static struct mr_port_info port_info = { .size = sizeof(port_info) };
 static volatile sig_atomic_t is_changed;
 static uint8_t servers[MAX_SERVERS][6], slots[SLOTS];
@@ -45,10 +43,8 @@ static unsigned long n_balanced, n_ignored, n_unsent;
 
 static uint64_t hash(const void *data, uint32_t n, uint64_t sum)
 {
-	const uint8_t *bytes = data;
-
-	for (uint32_t i = 0; i < n; i++)
-		sum = (sum ^ bytes[i]) * 0x100000001b3; /* FNV-1a */
+	for (const uint8_t *byte = data; n > 0; n--, byte++)
+		sum = (sum ^ *byte) * 0x100000001b3; /* FNV-1a */
 	sum = (sum ^ sum >> 32) * 0x9e3779b97f4a7c15;
 	return sum ^ sum >> 29;
 }
@@ -117,20 +113,17 @@ static int read_servers(const char *path)
 	return n_servers > 0;
 }
 
-/*
- * A connection keeps its server while the set has that server; if the table is
- * full, while its slot has it.
- */
+/* A connection keeps its server while the set has that server. */
 static const uint8_t *server_of(const struct key *key, uint32_t id,
 				uint32_t now_s)
 {
 	struct connection *it;
 
 	if (id == MR_FLOW_NONE)
-		mr_flow_add(connections, key, &id);
+		mr_flow_add(table, key, &id);
 	if (id == MR_FLOW_NONE)
-		return server_by_slot(key);
-	it = mr_flow_record(connections, id);
+		return server_by_slot(key); /* the table is full */
+	it = mr_flow_record(table, id);
 	for (uint32_t i = 0; i < n_servers && it->set != set; i++)
 		if (memcmp(it->server, servers[i], 6) == 0)
 			it->set = set;
@@ -145,15 +138,12 @@ static const uint8_t *server_of(const struct key *key, uint32_t id,
 static void age(uint32_t now_s, uint32_t n)
 {
 	static uint32_t id = MR_FLOW_NONE;
-	const struct connection *connection;
+	const struct connection *it;
 
-	for (; n > 0; n--) {
-		id = mr_flow_next(connections, id);
-		if (id == MR_FLOW_NONE)
-			return;
-		connection = mr_flow_record(connections, id);
-		if (now_s - connection->seen_s > IDLE_S)
-			mr_flow_remove(connections, id);
+	while (n-- > 0 && (id = mr_flow_next(table, id)) != MR_FLOW_NONE) {
+		it = mr_flow_record(table, id);
+		if (now_s - it->seen_s > IDLE_S)
+			mr_flow_remove(table, id);
 	}
 }
 
@@ -176,16 +166,19 @@ static int get_key(const uint8_t *bytes, uint32_t n_bytes, struct key *key)
 	return 1;
 }
 
-static uint32_t balance(struct mr_worker *worker, struct mr_rxq *rxq)
+/* opaque: the path of the list of servers. */
+static uint32_t balance(struct mr_worker *worker,
+			const struct mr_worker_rxq *rx, void *opaque)
 {
-	uint8_t *base =
-		mr_region_base(mr_pool_region(mr_cache_pool(worker->cache)));
-	const uint32_t now_s = (uint32_t)(mr_ctx_now_ns(ctx) / 1000000000);
+	uint8_t *base = mr_region_base(mr_pool_region(dp->pool));
+	const uint32_t now_s = (uint32_t)(mr_ctx_now_ns(dp->ctx) / 1000000000);
 	struct mr_frame in[BURST], out[BURST];
 	uint32_t ids[BURST], n_out = 0, n_sent, len;
-	uint32_t n = mr_rx_burst(rxq, worker->cache, in, BURST);
+	uint32_t n = mr_rx_burst(rx->rxq, worker->cache, in, BURST);
 	struct key keys[BURST];
 
+	if (is_changed)
+		read_servers(opaque);
 	for (uint32_t i = 0; i < n; i += len) {
 		len = mr_frame_n_entries(&in[i]);
 		if (len == 1 && get_key(mr_frame_data(base, &in[i]), in[i].len,
@@ -196,13 +189,12 @@ static uint32_t balance(struct mr_worker *worker, struct mr_rxq *rxq)
 		mr_frame_free_bulk(worker->cache, &in[i], len);
 		n_ignored++;
 	}
-	mr_flow_find_bulk(connections, keys, n_out, ids);
+	mr_flow_find_bulk(table, keys, n_out, ids);
 	for (uint32_t i = 0; i < n_out; i++) {
-		struct mr_eth *eth =
-			(struct mr_eth *)mr_frame_data(base, &out[i]);
+		uint8_t *bytes = mr_frame_data(base, &out[i]);
 
-		memcpy(eth->dst, server_of(&keys[i], ids[i], now_s), 6);
-		memcpy(eth->src, port_info.mac, 6);
+		memcpy(bytes, server_of(&keys[i], ids[i], now_s), 6);
+		memcpy(bytes + 6, port_info.mac, 6);
 	}
 	n_sent = mr_worker_send(worker, 0, out, n_out);
 	mr_frame_free_bulk(worker->cache, out + n_sent, n_out - n_sent);
@@ -217,36 +209,13 @@ static void on_signal(int sig)
 	if (sig == SIGHUP)
 		is_changed = 1;
 	else
-		mr_workers_stop(workers);
-}
-
-static void run(struct mr_worker *worker, const char *path)
-{
-	uint32_t n;
-
-	signal(SIGINT, on_signal);
-	signal(SIGHUP, on_signal);
-	do {
-		n = 0;
-		for (uint32_t i = 0; i < worker->n_rxqs; i++)
-			n += balance(worker, worker->rxqs[i].rxq);
-		if (is_changed)
-			read_servers(path);
-	} while (mr_worker_wait(worker, n));
-	printf("%lu balanced, %lu ignored, %lu not sent\n", n_balanced,
-	       n_ignored, n_unsent);
+		mr_dataplane_stop(dp);
 }
 
 int main(int argc, char **argv)
 {
-	/* 2048 pages are for frames that the program holds. */
-	struct mr_pool_config pool = { .size = sizeof(pool), .n_pages = 2048 };
-	struct mr_port_config config = { .size = sizeof(config) };
-	struct mr_port *port;
-	struct mr_workers_config one = { .size = sizeof(one),
-					 .n_workers = 1,
-					 .ports = &port,
-					 .n_ports = 1 };
+	struct mr_dataplane_config config = { .size = sizeof(config),
+					      .n_workers = 1 };
 	struct mr_reason why;
 
 	if (argc != 3)
@@ -254,26 +223,18 @@ int main(int argc, char **argv)
 	setlinebuf(stdout);
 	if (!read_servers(argv[1]))
 		return 1;
-	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
-	    mr_flow_create(ctx, &flows, &connections, &why) < 0 ||
-	    mr_pool_size_for(ctx, (const char **)argv + 2, 1, 1, 1, &pool,
-			     &why) < 0 ||
-	    mr_pool_create(ctx, &pool, &config.pool, &why) < 0 ||
-	    mr_port_open(ctx, argv[2], &config, &port, &why) < 0 ||
-	    mr_port_info(port, &port_info) < 0)
+	config.specs = (const char *const *)argv + 2;
+	if (mr_dataplane_open(&config, &dp, &why) < 0 ||
+	    mr_flow_create(dp->ctx, &flows, &table, &why) < 0)
 		errx(1, "%s", why.text);
-	one.pool = config.pool;
-	if (mr_workers_create(ctx, &one, &workers, &why) < 0 ||
-	    mr_worker_attach(mr_workers_get(workers, 0), &why) < 0)
+	mr_port_info(dp->ports[0], &port_info);
+	signal(SIGINT, on_signal);
+	signal(SIGHUP, on_signal);
+	if (mr_dataplane_run(dp, balance, argv[1], &why) < 0)
 		errx(1, "%s", why.text);
-
-	run(mr_workers_get(workers, 0), argv[1]);
-
-	mr_worker_detach(mr_workers_get(workers, 0));
-	mr_port_close(port);
-	mr_workers_destroy(workers);
-	mr_pool_destroy(config.pool, NULL);
-	mr_flow_destroy(connections);
-	mr_ctx_destroy(ctx);
+	printf("%lu balanced, %lu ignored, %lu not sent\n", n_balanced,
+	       n_ignored, n_unsent);
+	mr_flow_destroy(table);
+	mr_dataplane_close(dp, NULL);
 	return 0;
 }

@@ -13,93 +13,84 @@
 
 enum { FIRST_WAIT_MS = 100, MAX_WAIT_MS = 5000 };
 
+static struct mr_dataplane *dp;
 static volatile sig_atomic_t is_stopping;
+static int is_away;
+static unsigned long long n_entries;
 
-static void stop(int number)
+static void on_signal(int number)
 {
 	(void)number;
 	is_stopping = 1;
+	mr_dataplane_stop(dp);
 }
 
-/* Only note that the device is gone: the port must not be closed here. */
+/* Only end the run: the port must not be closed here. */
 static void note_loss(void *opaque, struct mr_port *port, uint32_t events)
 {
+	(void)opaque;
 	(void)port;
 	if (events & (MR_PORT_EVENT_GONE | MR_PORT_EVENT_DETACHED)) {
 		printf("the device is gone\n");
-		*(int *)opaque = 1;
+		is_away = 1;
+		mr_dataplane_stop(dp);
 	}
 }
 
-static uint32_t receive(struct mr_port *port, struct mr_cache *cache)
+static uint32_t receive(struct mr_worker *worker,
+			const struct mr_worker_rxq *rx, void *opaque)
 {
 	struct mr_frame frames[64];
-	struct mr_rxq *rxq;
-	uint32_t n, n_all = 0;
+	uint32_t n = mr_rx_burst(rx->rxq, worker->cache, frames, 64);
 
-	for (uint32_t i = 0; (rxq = mr_port_rxq(port, i)) != NULL; i++) {
-		n = mr_rx_burst(rxq, cache, frames, 64);
-		mr_frame_free_bulk(cache, frames, n);
-		n_all += n;
-	}
-	return n_all;
+	(void)opaque;
+	mr_frame_free_bulk(worker->cache, frames, n);
+	n_entries += n;
+	return n;
 }
 
-static unsigned long long count(struct mr_port *port, struct mr_cache *cache)
+/* Now nobody uses the queues. The workers get those of the new port. */
+static void open_again(void)
 {
-	int is_away = 0, wait_ms = FIRST_WAIT_MS;
-	unsigned long long n_entries = 0;
+	int wait_ms = FIRST_WAIT_MS;
 	struct mr_reason why;
-	uint32_t n;
 
-	mr_port_subscribe(port, note_loss, &is_away);
-	printf("counting\n");
-	while (!is_stopping) {
-		/* Between two bursts, nobody uses the queues. */
-		if (is_away && mr_port_reopen(port, &why) == 0) {
-			printf("opened again after %llu entries\n", n_entries);
-			is_away = 0;
-			wait_ms = FIRST_WAIT_MS;
-		}
-		n = receive(port, cache);
-		n_entries += n;
-		if (n > 0)
-			continue;
-		poll(NULL, 0, is_away ? wait_ms : 1);
-		if (is_away && wait_ms < MAX_WAIT_MS)
+	while (!is_stopping && mr_port_reopen(dp->ports[0], &why) < 0) {
+		poll(NULL, 0, wait_ms);
+		if (wait_ms < MAX_WAIT_MS)
 			wait_ms *= 2;
-		mr_port_poll(port);
 	}
-	return n_entries;
+	if (is_stopping)
+		return;
+	if (mr_workers_reassign(dp->workers, &why) < 0)
+		errx(1, "%s", why.text);
+	is_away = 0;
+	printf("opened again after %llu entries\n", n_entries);
 }
 
 int main(int argc, char **argv)
 {
+	struct mr_dataplane_config config = { .size = sizeof(config),
+					      .n_workers = 1 };
+	struct mr_reason why;
+
 	if (argc != 2)
 		errx(2, "usage: %s PORT, for example xdp:eth0", argv[0]);
-
-	struct mr_pool_config pool = { .size = sizeof(pool) };
-	struct mr_port_config config = { .size = sizeof(config) };
-	struct mr_reason why;
-	struct mr_cache *cache;
-	struct mr_port *port;
-	struct mr_ctx *ctx;
-
-	signal(SIGINT, stop);
-	signal(SIGTERM, stop);
 	setlinebuf(stdout);
-	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
-	    mr_pool_size_for(ctx, (const char **)argv + 1, 1, 1, 1, &pool,
-			     &why) < 0 ||
-	    mr_pool_create(ctx, &pool, &config.pool, &why) < 0 ||
-	    mr_cache_create(config.pool, &cache, &why) < 0 ||
-	    mr_port_open(ctx, argv[1], &config, &port, &why) < 0)
+	config.specs = (const char *const *)argv + 1;
+	if (mr_dataplane_open(&config, &dp, &why) < 0)
 		errx(1, "%s", why.text);
-	printf("%llu entries\n", count(port, cache));
-
-	mr_port_close(port);
-	mr_cache_destroy(cache);
-	mr_pool_destroy(config.pool, NULL);
-	mr_ctx_destroy(ctx);
+	mr_port_subscribe(dp->ports[0], note_loss, NULL);
+	signal(SIGINT, on_signal);
+	signal(SIGTERM, on_signal);
+	printf("counting\n");
+	while (!is_stopping) {
+		if (is_away)
+			open_again();
+		else if (mr_dataplane_run(dp, receive, NULL, &why) < 0)
+			errx(1, "%s", why.text);
+	}
+	printf("%llu entries\n", n_entries);
+	mr_dataplane_close(dp, NULL);
 	return 0;
 }

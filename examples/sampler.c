@@ -16,7 +16,7 @@
 
 enum { BURST = 64, MAX_QUEUES = 64 };
 
-static struct mr_workers *workers;
+static struct mr_dataplane *dp;
 static uint64_t n_seen[MAX_QUEUES], n_written[MAX_QUEUES];
 static long interval;
 static FILE *file;
@@ -27,10 +27,7 @@ static void put(uint64_t value, uint32_t n_bytes)
 		putc((int)(value & 255), file);
 }
 
-/*
- * Source: draft-ietf-opsawg-pcapng, 4.1 to 4.3 and 4.6. Each block has its
- * length at both ends. A queue is an interface of the file.
- */
+/* draft-ietf-opsawg-pcapng, 4.1 to 4.3 and 4.6. A queue is an interface. */
 static void begin_block(uint32_t type, uint32_t n_bytes, uint32_t queue)
 {
 	struct timespec now;
@@ -52,7 +49,7 @@ static void write_head(uint32_t n_queues)
 	put(0x1a2b3c4d, 4);
 	put(1, 4);
 	put(UINT64_MAX, 8); /* of unknown length */
-	put(28, 4);
+	put(28, 4);         /* the block's length is at both ends */
 	for (uint32_t queue = 0; queue < n_queues; queue++) {
 		put(1, 4);
 		put(44, 4);
@@ -68,8 +65,9 @@ static void write_head(uint32_t n_queues)
 }
 
 static void write_frame(const struct mr_frame *frames, uint32_t n,
-			uint8_t *base, uint32_t queue)
+			uint32_t queue)
 {
+	uint8_t *base = mr_region_base(mr_pool_region(dp->pool));
 	const uint32_t n_frame = (uint32_t)mr_frame_n_bytes(frames, n);
 	const uint32_t n_padding = -n_frame & 3;
 
@@ -105,85 +103,56 @@ static void write_counters(const struct mr_worker_rxq *from)
 
 /* If the reader is slow, this waits, and the port drops and counts frames. */
 static uint32_t sample(struct mr_worker *worker,
-		       const struct mr_worker_rxq *from)
+		       const struct mr_worker_rxq *from, void *opaque)
 {
-	uint8_t *base =
-		mr_region_base(mr_pool_region(mr_cache_pool(worker->cache)));
 	struct mr_frame frames[BURST];
 	uint32_t n = mr_rx_burst(from->rxq, worker->cache, frames, BURST);
 
+	(void)opaque;
 	for (uint32_t i = 0, len; i < n; i += len) {
 		len = mr_frame_n_entries(&frames[i]);
 		if (n_seen[from->queue_idx]++ % (uint64_t)interval == 0)
-			write_frame(&frames[i], len, base, from->queue_idx);
+			write_frame(&frames[i], len, from->queue_idx);
 	}
 	mr_frame_free_bulk(worker->cache, frames, n);
 	if (fflush(file) != 0)
-		mr_workers_stop(workers); /* the reader has ended */
+		mr_dataplane_stop(dp); /* the reader has ended */
 	return n;
 }
 
-static void on_signal(int sig)
+static void on_signal(int number)
 {
-	(void)sig;
-	mr_workers_stop(workers);
-}
-
-static void run(struct mr_worker *worker, const char *path)
-{
-	uint32_t n;
-
-	if (worker->n_rxqs > MAX_QUEUES)
-		errx(1, "the port has more than %d queues", MAX_QUEUES);
-	if ((file = fopen(path, "we")) == NULL)
-		err(1, "%s", path);
-	signal(SIGINT, on_signal);
-	signal(SIGPIPE, SIG_IGN);
-	write_head(worker->n_rxqs);
-	do {
-		n = 0;
-		for (uint32_t i = 0; i < worker->n_rxqs; i++)
-			n += sample(worker, &worker->rxqs[i]);
-	} while (mr_worker_wait(worker, n));
-	for (uint32_t i = 0; i < worker->n_rxqs; i++)
-		write_counters(&worker->rxqs[i]);
+	(void)number;
+	mr_dataplane_stop(dp);
 }
 
 int main(int argc, char **argv)
 {
-	/* 2048 pages are for frames that the program holds. */
-	struct mr_pool_config pool = { .size = sizeof(pool), .n_pages = 2048 };
-	struct mr_port_config config = { .size = sizeof(config) };
-	struct mr_port *port;
-	struct mr_workers_config one = { .size = sizeof(one),
-					 .n_workers = 1,
-					 .ports = &port,
-					 .n_ports = 1 };
+	struct mr_dataplane_config config = { .size = sizeof(config),
+					      .n_workers = 1 };
+	const struct mr_worker *worker;
 	struct mr_reason why;
-	struct mr_ctx *ctx;
 	char *end;
 
 	interval = argc == 4 ? strtol(argv[1], &end, 10) : 0;
 	if (interval < 1 || *end != '\0')
 		errx(2, "usage: %s N FILE PORT, with N >= 1", argv[0]);
-	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
-	    mr_pool_size_for(ctx, (const char **)argv + 3, 1, 1, 1, &pool,
-			     &why) < 0 ||
-	    mr_pool_create(ctx, &pool, &config.pool, &why) < 0 ||
-	    mr_port_open(ctx, argv[3], &config, &port, &why) < 0)
+	config.specs = (const char *const *)argv + 3;
+	if (mr_dataplane_open(&config, &dp, &why) < 0)
 		errx(1, "%s", why.text);
-	one.pool = config.pool;
-	if (mr_workers_create(ctx, &one, &workers, &why) < 0 ||
-	    mr_worker_attach(mr_workers_get(workers, 0), &why) < 0)
+	worker = mr_workers_get(dp->workers, 0);
+	if (worker->n_rxqs > MAX_QUEUES)
+		errx(1, "the port has more than %d queues", MAX_QUEUES);
+	if ((file = fopen(argv[2], "we")) == NULL)
+		err(1, "%s", argv[2]);
+	write_head(worker->n_rxqs);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGINT, on_signal);
+	if (mr_dataplane_run(dp, sample, NULL, &why) < 0)
 		errx(1, "%s", why.text);
-
-	run(mr_workers_get(workers, 0), argv[2]);
-
-	mr_worker_detach(mr_workers_get(workers, 0));
-	mr_port_close(port);
-	mr_workers_destroy(workers);
-	mr_pool_destroy(config.pool, NULL);
-	mr_ctx_destroy(ctx);
+	for (uint32_t i = 0; i < worker->n_rxqs; i++)
+		write_counters(&worker->rxqs[i]);
+	mr_dataplane_close(dp, NULL);
 	if (fclose(file) != 0)
 		err(1, "%s", argv[2]);
 	return 0;

@@ -18,12 +18,17 @@
 enum { BURST = 64 };
 enum { FRAMES = 1, SIGNAL }; /* what an event is about */
 
-static uint32_t receive(struct mr_worker *worker)
+static struct mr_dataplane *dp;
+static uint64_t n_frames;
+
+static uint32_t receive(struct mr_worker *worker,
+			const struct mr_worker_rxq *rx, void *opaque)
 {
 	struct mr_frame frames[BURST];
-	const uint32_t n =
-		mr_rx_burst(worker->rxqs[0].rxq, worker->cache, frames, BURST);
+	uint32_t n = mr_rx_burst(rx->rxq, worker->cache, frames, BURST);
 
+	(void)opaque;
+	n_frames += mr_frame_n_frames(frames, n);
 	mr_frame_free_bulk(worker->cache, frames, n);
 	return n;
 }
@@ -37,37 +42,30 @@ static void wait_for(struct io_uring *ring, int fd, uintptr_t what)
 	io_uring_sqe_set_data(sqe, (void *)what);
 }
 
-static uint64_t loop(struct mr_worker *worker, struct io_uring *ring,
-		     int signals)
+static void loop(struct io_uring *ring, int fd, int signals)
 {
-	uint64_t n_frames = 0;
+	bool is_watched = false; /* fd */
 	struct io_uring_cqe *cqe;
-	bool is_watched = false; /* the worker's fd */
-	uint32_t n;
+	uintptr_t what;
 	int ms;
 
 	wait_for(ring, signals, SIGNAL);
-	while ((ms = mr_worker_pause(worker, n = receive(worker))) >= 0) {
+	while ((ms = mr_dataplane_step(dp, receive, NULL)) >= 0) {
 		struct __kernel_timespec limit = { .tv_nsec = ms * 1000000 };
 
-		n_frames += n;
 		if (ms > 0 && !is_watched)
-			wait_for(ring, mr_worker_fd(worker, NULL), FRAMES);
+			wait_for(ring, fd, FRAMES);
 		is_watched |= ms > 0;
 		io_uring_submit(ring);
 		if ((ms > 0 ? io_uring_wait_cqe_timeout(ring, &cqe, &limit) :
-			      io_uring_peek_cqe(ring, &cqe)) == 0) {
-			const uintptr_t what = cqe->user_data;
-
-			io_uring_cqe_seen(ring, cqe);
-			if (what == SIGNAL)
-				return n_frames;
-			is_watched = false;
-		}
-		if (ms > 0)
-			mr_worker_resume(worker);
+			      io_uring_peek_cqe(ring, &cqe)) != 0)
+			continue;
+		what = cqe->user_data;
+		io_uring_cqe_seen(ring, cqe);
+		if (what == SIGNAL)
+			return;
+		is_watched = false;
 	}
-	return n_frames;
 }
 
 static int ctrl_c_fd(void)
@@ -82,41 +80,23 @@ static int ctrl_c_fd(void)
 
 int main(int argc, char **argv)
 {
-	struct mr_pool_config pool = { .size = sizeof(pool) };
-	struct mr_port_config config = { .size = sizeof(config) };
-	struct mr_port *port;
-	struct mr_workers_config one = { .size = sizeof(one),
-					 .n_workers = 1,
-					 .ports = &port,
-					 .n_ports = 1 };
-	struct mr_workers *workers;
+	struct mr_dataplane_config config = { .size = sizeof(config),
+					      .n_workers = 1 };
 	struct io_uring ring;
 	struct mr_reason why;
-	struct mr_ctx *ctx;
+	int fd;
 
 	if (argc != 2)
 		errx(2, "usage: %s PORT, for example xdp:eth0", argv[0]);
 	if (io_uring_queue_init(8, &ring, 0) < 0)
 		errx(1, "io_uring is not available");
-	if (mr_ctx_create(NULL, &ctx, &why) < 0 ||
-	    mr_pool_size_for(ctx, (const char **)argv + 1, 1, 1, 1, &pool,
-			     &why) < 0 ||
-	    mr_pool_create(ctx, &pool, &config.pool, &why) < 0 ||
-	    mr_port_open(ctx, argv[1], &config, &port, &why) < 0)
+	config.specs = (const char *const *)argv + 1;
+	if (mr_dataplane_open(&config, &dp, &why) < 0 ||
+	    (fd = mr_dataplane_fd(dp, &why)) < 0)
 		errx(1, "%s", why.text);
-	one.pool = config.pool;
-	if (mr_workers_create(ctx, &one, &workers, &why) < 0 ||
-	    mr_worker_attach(mr_workers_get(workers, 0), &why) < 0)
-		errx(1, "%s", why.text);
-
-	printf("%" PRIu64 " frames\n",
-	       loop(mr_workers_get(workers, 0), &ring, ctrl_c_fd()));
-
-	mr_worker_detach(mr_workers_get(workers, 0));
+	loop(&ring, fd, ctrl_c_fd());
+	printf("%" PRIu64 " frames\n", n_frames);
 	io_uring_queue_exit(&ring);
-	mr_port_close(port);
-	mr_workers_destroy(workers);
-	mr_pool_destroy(config.pool, NULL);
-	mr_ctx_destroy(ctx);
+	mr_dataplane_close(dp, NULL);
 	return 0;
 }

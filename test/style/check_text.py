@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Text: SPDX first, no stray blanks, no tabs in Python, our words, spelling."""
+"""Text: SPDX first, no stray blanks, no tabs in Python, our words, spelling, and
+short examples."""
 import re
 import shutil
 import subprocess
@@ -20,6 +21,9 @@ INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\u00ad]")
 # Other projects' words for things that have a name here (docs/glossary.md). An
 # option of theirs is called what they call it.
 WORDS = re.compile(r"(?<!--)\b(mbufs?|packet buffers?|umem frames?|rte_mbuf)\b", re.I)
+# Lines of a C program in examples/, which is read from top to bottom.
+EXAMPLE_LINES = 160
+OTHER_LINES = {"l2fwd.c": 45, "lb.c": 240}
 # A word of mdoc(7), a member of libbpf's, and what Rust calls a package.
 CODESPELL = ["--ignore-words-list", "nd,mmaped,crate"]
 
@@ -61,6 +65,13 @@ def check_lines(wrong, path, text):
             wrong.add(where, "an invisible character")
 
 
+def check_length(wrong, path, lines):
+    """An example is short."""
+    limit = OTHER_LINES.get(path.name, EXAMPLE_LINES)
+    if path.parts[0] == "examples" and path.suffix == ".c" and len(lines) > limit:
+        wrong.add(path, f"{len(lines)} lines; at most {limit}")
+
+
 def check_words(wrong, path, text):
     """Other projects' words; a line that cites its source may use them, and so
     may files that are about DPDK."""
@@ -95,6 +106,7 @@ def main(wrong):
         text = tree.text(path)
         check_spdx(wrong, path, text.splitlines())
         check_lines(wrong, path, text)
+        check_length(wrong, path, text.splitlines())
         check_words(wrong, path, text)
     if not check_spelling(wrong, paths) and wrong.n == 0:
         tree.skip("codespell is missing: spelling was not checked, the rest "
