@@ -85,6 +85,19 @@ def check_files(installed):
     assert (share / "doc/millrace/port-specs.md").exists()
     page = (share / "man/man7/mr-ports.7").read_text()
     assert "\\fBhead\\-wb\\fP" in page, page
+    check_man(share / "man")
+
+
+def check_man(folder):
+    """Pages of functions have the whole docstring; millrace(7) lists them."""
+    page = (folder / "man3/mr_port_open.3").read_text()
+    for words in ("int mr_port_open(struct mr_ctx *ctx, const char *spec,",
+                  "struct mr_port_config {", ".SH RETURN VALUE\n0, or\n",
+                  ".B \\-ENODEV\nno such driver", ".TP\nOwner\nthe caller"):
+        assert words in page, (words, page)
+    overview = (folder / "man7/millrace.7").read_text()
+    for path in (folder / "man3").iterdir():
+        assert f".BR {path.stem} (3)\n" in overview, path
 
 
 def check_examples(installed):

@@ -8,13 +8,14 @@ what afterwards (Owner); one that moves bursts says what it costs (Cost). "As mr
 that covers the function just before may be a one-line /** */.
 """
 import re
+import sys
 
 import tree
 
-DECLARATION = re.compile(
-    r"/\*\*(?P<doc>(?:(?!\*/).)*)\*/\s*"
-    r"(?P<decl>(?:MR_API|static inline)\b[^;{]*?\([^;{]*?\))"
-    r"[^;{()]*(?:__attribute__\s*\(\(.*?\)\))?\s*[;{]", re.S)
+sys.path.append(str(tree.TOP / "docs"))
+
+import docstrings  # noqa: E402 pylint: disable=wrong-import-position
+
 ANY_FUNCTION = re.compile(r"^(?:MR_API|static inline)\b[^;{]*?\b(mr_\w+)\s*\(",
                           re.M)
 OBJECT = re.compile(r"(?<!const )\bstruct mr_(?:cache|ctx|frame|pool|port|region|ring\w*|"
@@ -50,14 +51,12 @@ def main(wrong):
     for path in tree.public_headers().values():
         source = tree.text(path)
         documented = set()
-        for match in DECLARATION.finditer(source):
-            declaration = " ".join(match.group("decl").split())
-            name = re.search(r"\b(mr_\w+)\s*\(", declaration).group(1)
+        for name, declaration, doc in docstrings.functions(source):
             documented.add(name)
             n += 1
-            doc = match.group("doc")
             if PASSES_ON.search(doc):
                 continue
+            declaration = " ".join(declaration.split())
             for word in sorted(words_needed(name, declaration)):
                 if not has(doc, word):
                     wrong.add(path, f"{name}: no {word}")
