@@ -190,9 +190,8 @@ static void fill_info(struct xdp_port *port)
 	uint64_t node;
 
 	/* -1 without a node, and so without a file. */
-	if (port->dev.query_fd_plus_1 == 0 &&
-	    mri_xdp_netdev_file(port->dev.name, "device/numa_node", false,
-				&node) == 0)
+	if (mri_xdp_netdev_file(xdp_netdev_local_name(&port->dev),
+				"device/numa_node", false, &node) == 0)
 		info->numa_node = (int32_t)node;
 	info->has_sg = lease->max_segs > 1;
 	info->locked_bytes = lease->n_bytes;
@@ -259,15 +258,15 @@ void mri_xdp_release(struct mr_port *base)
 	mri_xdp_lease_close(&port->lease);
 }
 
-/* What needs no lease: queues, names of counters, the pool pinned. */
+/* What needs no lease: queues, the pool pinned. */
 static int prepare(struct xdp_port *port, struct mr_reason *reason)
 {
 	struct mr_port *base = &port->base;
 	int err;
 
 	port->is_software = xdp_netdev_is_software(&port->dev);
-	if ((err = mri_xdp_queues_alloc(port, reason)) < 0 ||
-	    (err = mri_xdp_stats_open(port, reason)) < 0)
+	err = mri_xdp_queues_alloc(port, reason);
+	if (err < 0)
 		return err;
 	/* Before it is registered: from here on no pool gives a part back. */
 	err = mr_region_pin(base->region, base->info->name,
@@ -284,6 +283,7 @@ static int open_steps(struct xdp_port *port, struct mr_reason *reason)
 	int err = prepare(port, reason);
 
 	if (err < 0 || (err = port->lessor->open(port, reason)) < 0 ||
+	    (err = mri_xdp_stats_open(port, reason)) < 0 ||
 	    (err = mri_xdp_counters_map(port, reason)) < 0 ||
 	    (err = mri_xdp_times_open(port, reason)) < 0 ||
 	    (err = mri_xdp_rss_open(port, reason)) < 0)

@@ -112,17 +112,21 @@ mkdir /run/millrace
 touch /run/millrace/broker.sock
 mount --bind {socket} /run/millrace/broker.sock
 ip link >&2
+ip link add p0 index {ifindex} type veth peer name x index 99
 exec setpriv --bounding-set=-all --inh-caps=-all --no-new-privs "$@"
 """
 
 
 def test_a_container_needs_only_the_socket(lab, star):
-    """Namespaces of its own, none of the interfaces, no capability."""
+    """Namespaces of its own, none of the interfaces, no capability. What it has
+    by the name and index of its port is another interface."""
     broker = Broker(lab, star.middle)
     before = flags(star)
+    container = CONTAINER.format(socket=broker.socket,
+                                 ifindex=star.middle.link("p0")["ifindex"])
     wrap = ["setpriv", f"--reuid={brokers.NOBODY}", "--clear-groups", "--",
             "unshare", "--user", "--map-root-user", "--net", "--mount",
-            "--ipc", "sh", "-c", CONTAINER.format(socket=broker.socket), "sh"]
+            "--ipc", "sh", "-c", container, "sh"]
     probe = Process(lab, star.middle, ["unshare", "--user", "true"])
     if probe.wait() != 0:
         pytest.skip("no user namespaces here")
@@ -135,7 +139,8 @@ def test_a_container_needs_only_the_socket(lab, star):
     star.middle.ip("link", "set", "p0", "mtu", 1300)
     running.says("MTU is now 1300")
     star.middle.ip("link", "set", "p0", "mtu", 1500)
-    running.stop()
+    stats = running.stop()["ports"][0]["device_stats"]
+    assert stats["rx_packets"] > 0 and "peer_ifindex" not in stats
     wait_until("restored", lambda: flags(star) == before)
 
 

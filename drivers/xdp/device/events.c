@@ -111,8 +111,7 @@ int mri_xdp_events_watch(struct xdp_port *port, struct mr_reason *reason)
 		return mr_fail(reason, *fd, "%s: no rtnetlink: %s",
 			       port->base.info->name, mr_strerror(-*fd));
 	/* Linux 5.6; without it, mri_xdp_events_poll() checks now and then. */
-	if (port->dev.query_fd_plus_1 == 0)
-		port->channels_fd = mri_xdp_channels_open();
+	port->channels_fd = mri_xdp_channels_open();
 	port->base.fd = watch_fds((const int[]){ *fd, port->channels_fd }, 2);
 	if (port->base.fd < 0)
 		return mr_fail(reason, port->base.fd, "%s: no epoll: %s",
@@ -314,8 +313,7 @@ void mri_xdp_take_channels(struct xdp_port *port)
 	const uint32_t was = port->dev.n_rx_channels;
 	struct xdp_netdev dev = port->dev;
 
-	/* This cannot be read in another network namespace. */
-	if (dev.query_fd_plus_1 == 0 && !is_gone(port))
+	if (!is_gone(port))
 		mri_xdp_netdev_channels(&dev);
 	port->dev.n_rx_channels = dev.n_rx_channels;
 	info->n_channels = port->options.partial ? port->lease.n_queues :

@@ -28,9 +28,11 @@ enum { REPLY_BYTES = 16384 };
 int mri_xdp_netdev_control(const char *name, unsigned long request,
 			   struct ifreq *ifr)
 {
-	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	int err = 0;
+	int err = 0, fd;
 
+	if (name[0] == '\0') /* the kernel would look for a module */
+		return -ENODEV;
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
 	snprintf(ifr->ifr_name, sizeof(ifr->ifr_name), "%s", name);
@@ -143,9 +145,11 @@ int mri_xdp_netdev_read(uint32_t ifindex, struct xdp_netdev *dev)
 void mri_xdp_netdev_channels(struct xdp_netdev *dev)
 {
 	struct ethtool_channels channels = { .cmd = ETHTOOL_GCHANNELS };
-	const int err = mri_xdp_netdev_ethtool(dev->name, &channels);
+	const int err =
+		mri_xdp_netdev_ethtool(xdp_netdev_local_name(dev), &channels);
 
-	/* It was just renamed or deleted, or there is no fd to ask with. */
+	/* It was just renamed or deleted, there is no fd to ask with, or it is
+	 * in another network namespace. */
 	if (err < 0 && err != -EOPNOTSUPP && dev->n_rx_channels > 0)
 		return;
 	dev->n_rx_channels = dev->n_tx_channels = 1;
@@ -238,16 +242,16 @@ uint32_t mri_xdp_netdev_speed_mbps(const struct xdp_netdev *dev)
 		struct ethtool_link_settings settings;
 		uint32_t masks[3 * 127];
 	} request = { .settings = { .cmd = ETHTOOL_GLINKSETTINGS } };
+	const char *const name = xdp_netdev_local_name(dev);
 
 	/* The kernel answers the first call with the size of its masks. */
-	if (dev->query_fd_plus_1 != 0 ||
-	    mri_xdp_netdev_ethtool(dev->name, &request) < 0 ||
+	if (mri_xdp_netdev_ethtool(name, &request) < 0 ||
 	    request.settings.link_mode_masks_nwords >= 0)
 		return 0;
 	request.settings.cmd = ETHTOOL_GLINKSETTINGS;
 	request.settings.link_mode_masks_nwords =
 		(int8_t)-request.settings.link_mode_masks_nwords;
-	if (mri_xdp_netdev_ethtool(dev->name, &request) < 0 ||
+	if (mri_xdp_netdev_ethtool(name, &request) < 0 ||
 	    request.settings.speed == (uint32_t)SPEED_UNKNOWN)
 		return 0;
 	return request.settings.speed;

@@ -42,6 +42,13 @@ struct xdp_netdev {
 	int query_fd_plus_1;
 };
 
+/* The name for calls that look for it in the caller's network namespace; "",
+ * which is no interface's, if it is in another. */
+static inline const char *xdp_netdev_local_name(const struct xdp_netdev *dev)
+{
+	return dev->query_fd_plus_1 == 0 ? dev->name : "";
+}
+
 /*
  * Up, and with a carrier. IFF_RUNNING alone is late by up to a second when the
  * carrier goes (linux/net/core/link_watch.c), IFF_LOWER_UP is not; when it
@@ -70,7 +77,8 @@ uint32_t mri_xdp_netdev_speed_mbps(const struct xdp_netdev *dev);
 /* err, and a reason that names the capability if that is what is missing. */
 int mri_xdp_refuse_request(const char *port, int err, const char *what,
 			   const char *capability, struct mr_reason *reason);
-/* One ioctl on an interface, with its name filled in; 0 or -errno. */
+/* One ioctl on an interface, with its name filled in; 0 or -errno, -ENODEV if
+ * the name is "". */
 int mri_xdp_netdev_control(const char *name, unsigned long request,
 			   struct ifreq *ifr);
 int mri_xdp_netdev_ethtool(const char *name, void *command);

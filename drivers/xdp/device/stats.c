@@ -52,9 +52,8 @@ static uint32_t count_own_stats(const char *name)
 int mri_xdp_stats_open(struct xdp_port *port, struct mr_reason *reason)
 {
 	const struct mr_ctx *ctx = port->base.ctx;
-	const uint32_t n = port->dev.query_fd_plus_1 != 0 ?
-				   0 : /* in another network namespace */
-				   count_own_stats(port->dev.name);
+	const char *const name = xdp_netdev_local_name(&port->dev);
+	const uint32_t n = count_own_stats(name);
 	struct ethtool_gstrings *strings;
 
 	if (n == 0)
@@ -71,8 +70,7 @@ int mri_xdp_stats_open(struct xdp_port *port, struct mr_reason *reason)
 	strings->cmd = ETHTOOL_GSTRINGS;
 	strings->string_set = ETH_SS_STATS;
 	strings->len = n;
-	if (mri_xdp_netdev_ethtool(port->dev.name, strings) == 0 &&
-	    strings->len == n)
+	if (mri_xdp_netdev_ethtool(name, strings) == 0 && strings->len == n)
 		port->n_stats = n;
 	for (uint32_t i = 0; i < port->n_stats; i++)
 		memcpy(port->stat_names[i], &strings->data[i * ETH_GSTRING_LEN],
