@@ -12,7 +12,7 @@ LICENCES = {"BSD-3-Clause"}
 BPF_LICENCES = {"BSD-3-Clause OR GPL-2.0-only", "GPL-2.0-only OR BSD-3-Clause",
                 "(GPL-2.0-only OR BSD-3-Clause)"}
 # Formats that have no comments, and texts that are read as a page.
-NO_SPDX = {".md", ".json", ".pcap", ".map", ".txt", ".typed", ""}
+NO_SPDX = {".md", ".json", ".pcap", ".map", ".abi", ".txt", ".typed", ""}
 NO_SPDX_NAMES = {".clang-format", ".editorconfig", ".gitignore", "LICENSE"}
 BINARY = {".pcap", ".png", ".bin"}
 # Zero-width and direction-changing characters: text that is not what it
