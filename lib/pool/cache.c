@@ -177,21 +177,13 @@ void mri_cache_keep(struct mr_cache *cache, const uint32_t *pages, uint32_t n)
 	}
 }
 
-/*
- * Put the page numbers of n addresses into the free part of a magazine. False:
- * they are not all pages of this pool with one owner; nothing was done.
- */
+/* Whether all of n pages of this pool have one owner. */
 static inline __attribute__((always_inline)) bool
-take_exclusive(const struct mr_cache *cache, uint32_t *pages, const char *addrs,
-	       uint32_t n, size_t stride)
+are_exclusive(const struct mr_cache *cache, const uint32_t *pages, uint32_t n)
 {
 	const uint8_t *owners = cache->owners;
 	uint32_t shared = 0;
 
-	if (!to_pages(cache, pages, addrs, n, stride))
-		return false;
-	if (!mri_pool_uses_owners(cache->pool))
-		return true;
 #pragma GCC unroll 8
 	for (uint32_t i = 0; i < n; i++)
 		shared |= __atomic_load_n(&owners[pages[i]], __ATOMIC_ACQUIRE);
@@ -223,7 +215,9 @@ __attribute__((noinline)) static void free_pages_over(struct mr_cache *cache,
 			make_room(cache);
 			continue;
 		}
-		if (take_exclusive(cache, pages, addrs, k, stride)) {
+		if (to_pages(cache, pages, addrs, k, stride) &&
+		    (!mri_pool_uses_owners(cache->pool) ||
+		     are_exclusive(cache, pages, k))) {
 			mri_pair_push(&cache->pair, top, k);
 		} else { /* it makes room itself */
 			k = mri_min_u32(n, MR_MAGAZINE_PAGES);
@@ -234,7 +228,32 @@ __attribute__((noinline)) static void free_pages_over(struct mr_cache *cache,
 	}
 }
 
-/* Free n addresses, stride bytes apart, to a cache that need not check. */
+/*
+ * Free pages of this pool whose numbers are in the magazine already, and whose
+ * owners have to be looked at.
+ */
+__attribute__((noinline)) static void free_owned(struct mr_cache *cache,
+						 const char *addrs, uint32_t n,
+						 size_t stride,
+						 const void *site)
+{
+	const uint64_t top = cache->pair.top;
+	const uint32_t *pages = cache->pair.loaded->numbers + mri_top_n(top);
+
+	/* All of a burst that begins with a frag are likely to be frags. */
+	if (n > 0 &&
+	    __atomic_load_n(&cache->owners[pages[0]], __ATOMIC_RELAXED) !=
+		    MRI_OWNER_BLOCK &&
+	    are_exclusive(cache, pages, n))
+		mri_pair_push(&cache->pair, top, n);
+	else
+		free_not_simple(cache, addrs, n, stride, site);
+}
+
+/*
+ * Free n addresses, stride bytes apart, to a cache that need not check. Calls
+ * come last in each case, so that no register is saved.
+ */
 static inline __attribute__((always_inline)) void
 free_pages(struct mr_cache *cache, const char *addrs, uint32_t n, size_t stride,
 	   const void *site)
@@ -244,10 +263,12 @@ free_pages(struct mr_cache *cache, const char *addrs, uint32_t n, size_t stride,
 
 	if (n + mri_top_n(top) > cache->magazine_pages)
 		free_pages_over(cache, addrs, n, stride, site);
-	else if (take_exclusive(cache, pages, addrs, n, stride))
-		mri_pair_push(&cache->pair, top, n);
-	else
+	else if (!to_pages(cache, pages, addrs, n, stride))
 		free_not_simple(cache, addrs, n, stride, site);
+	else if (mri_pool_uses_owners(cache->pool))
+		free_owned(cache, addrs, n, stride, site);
+	else
+		mri_pair_push(&cache->pair, top, n);
 }
 
 /* Hot: one per stride, so that the stride is a constant. */
@@ -330,8 +351,9 @@ static void colour(const struct mr_cache *cache, uint64_t *addrs, uint32_t n,
 }
 
 /* Anything but one page, or a burst of pages from the loaded magazine. */
-static uint32_t alloc_other(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
-			    uint32_t n_bytes, const void *site)
+__attribute__((noinline)) static uint32_t
+alloc_other(struct mr_cache *cache, uint64_t *addrs, uint32_t n,
+	    uint32_t n_bytes, const void *site)
 {
 	const struct mr_pool *pool = cache->pool;
 
