@@ -97,7 +97,7 @@ struct mr_frag_cache {
 	uint32_t offset;     /* of its free part */
 	uint32_t last;       /* offset of the last frag; MRI_FRAG_NONE */
 	uint32_t n_issued;   /* references on the block; atomic */
-	uint32_t generation; /* changes with each cut */
+	uint32_t epoch;      /* see generation_of() */
 	uint32_t page_bytes;
 	struct mr_cache *cache;  /* NULL: it was destroyed first */
 	struct mri_block *block; /* atomic */

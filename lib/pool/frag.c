@@ -41,7 +41,7 @@ int mr_frag_cache_create(struct mr_cache *cache,
 	frags->ctx = pool->ctx;
 	frags->cache = cache;
 	frags->last = MRI_FRAG_NONE;
-	frags->generation = 1; /* no zeroed struct mr_frag matches it */
+	frags->epoch = 1; /* no zeroed struct mr_frag matches it */
 	frags->page_bytes = pool->page_bytes;
 	pthread_mutex_lock(&pool->grow_lock);
 	pthread_mutex_lock(&pool->lock); /* statistics read the list */
@@ -104,12 +104,18 @@ static void set_n_fetched(struct mr_frag_cache *frags, uint32_t n_fetched)
 	__atomic_store_n(&frags->n_fetched, n_fetched, __ATOMIC_RELAXED);
 }
 
+/* A number that each cut, commit, abort and change of the block increases. */
+static inline uint32_t generation_of(const struct mr_frag_cache *frags)
+{
+	return frags->epoch + frags->n_issued;
+}
+
 /* Start at the first byte of a block without references. NULL: no block. */
 static void set_block(struct mr_frag_cache *frags, struct mri_block *block)
 {
 	const struct mr_pool *pool = frags->cache->pool;
 
-	frags->generation++;
+	frags->epoch += frags->n_issued + 1;
 	frags->offset = 0;
 	frags->last = MRI_FRAG_NONE;
 	set_n_issued(frags, 0);
@@ -209,14 +215,28 @@ static inline uint32_t mask_of(uint32_t align_bytes)
 	return align_bytes - (align_bytes != 0);
 }
 
-/* Issue a reference on [at, at + n_bytes). */
+/* Issue n references; the last one is on [at, at + n_bytes). */
 static inline void cut(struct mr_frag_cache *frags, uint32_t at,
-		       uint32_t n_bytes)
+		       uint32_t n_bytes, uint32_t n)
 {
 	frags->last = at;
 	frags->offset = at + n_bytes;
-	frags->generation++;
-	set_n_issued(frags, frags->n_issued + 1);
+	set_n_issued(frags, frags->n_issued + n);
+}
+
+/* Cut the first bytes of a block; the rest of the last one is too short. */
+__attribute__((noinline)) static int cut_next(struct mr_frag_cache *frags,
+					      uint32_t n_bytes,
+					      uint64_t *ret_addr,
+					      const void *site)
+{
+	const int err = refill(frags, n_bytes, site);
+
+	if (err < 0)
+		return err;
+	cut(frags, 0, n_bytes, 1);
+	*ret_addr = frags->begin;
+	return 0;
 }
 
 int mr_frag_cache_alloc(struct mr_frag_cache *frags, uint32_t n_bytes,
@@ -227,17 +247,43 @@ int mr_frag_cache_alloc(struct mr_frag_cache *frags, uint32_t n_bytes,
 	if (!is_valid(frags, n_bytes, align_bytes))
 		return -EINVAL;
 	at = place_of(frags, frags->offset, n_bytes, mask_of(align_bytes));
-	if (at + n_bytes > frags->n_bytes) {
-		const int err =
-			refill(frags, n_bytes, __builtin_return_address(0));
-
-		if (err < 0)
-			return err;
-		at = 0; /* aligned for everything, and the start of a page */
-	}
-	cut(frags, at, n_bytes);
+	if (at + n_bytes > frags->n_bytes)
+		return cut_next(frags, n_bytes, ret_addr,
+				__builtin_return_address(0));
+	cut(frags, at, n_bytes, 1);
 	*ret_addr = frags->begin + at;
 	return 0;
+}
+
+/*
+ * Cut up to n frags of the block, the first one at `at`, where there is room.
+ * Returns how many.
+ */
+static inline uint32_t cut_row(struct mr_frag_cache *frags, uint64_t *addrs,
+			       uint32_t n, uint32_t at, uint32_t n_bytes,
+			       uint32_t align_mask)
+{
+	const uint32_t step = (n_bytes + align_mask) & ~align_mask;
+	const uint32_t page_bytes = frags->page_bytes;
+	const uint32_t last_of_block = frags->n_bytes - n_bytes;
+	const uint64_t begin = frags->begin;
+	/* The last place in front of the edge that it may not cross. */
+	uint32_t limit = n_bytes > page_bytes ?
+				 last_of_block :
+				 (at | (page_bytes - 1)) + 1 - n_bytes;
+	uint32_t last, k = 0;
+
+	do {
+		addrs[k++] = begin + at;
+		last = at;
+		at += step;
+		if (at > limit) { /* the next page */
+			at = limit + n_bytes;
+			limit += page_bytes;
+		}
+	} while (k < n && at <= last_of_block);
+	cut(frags, last, n_bytes, k);
+	return k;
 }
 
 uint32_t mr_frag_cache_alloc_bulk(struct mr_frag_cache *frags, uint64_t *addrs,
@@ -250,29 +296,17 @@ uint32_t mr_frag_cache_alloc_bulk(struct mr_frag_cache *frags, uint64_t *addrs,
 	if (!is_valid(frags, n_bytes, align_bytes))
 		return 0;
 	while (n_done < n) {
-		const uint32_t n_before = n_done;
-		uint32_t offset = frags->offset, at = 0;
+		uint32_t at =
+			place_of(frags, frags->offset, n_bytes, align_mask);
 
-		while (n_done < n) {
-			const uint32_t next =
-				place_of(frags, offset, n_bytes, align_mask);
-
-			if (next + n_bytes > frags->n_bytes)
+		if (at + n_bytes > frags->n_bytes) {
+			if (refill(frags, n_bytes,
+				   __builtin_return_address(0)) < 0)
 				break;
-			at = next;
-			offset = at + n_bytes;
-			addrs[n_done++] = frags->begin + at;
+			at = 0;
 		}
-		if (n_done > n_before) {
-			frags->last = at;
-			frags->offset = offset;
-			frags->generation++;
-			set_n_issued(frags,
-				     frags->n_issued + n_done - n_before);
-		}
-		if (n_done < n &&
-		    refill(frags, n_bytes, __builtin_return_address(0)) < 0)
-			break;
+		n_done += cut_row(frags, addrs + n_done, n - n_done, at,
+				  n_bytes, align_mask);
 	}
 	return n_done;
 }
@@ -308,7 +342,7 @@ int mr_frag_cache_abort_ref(struct mr_frag_cache *frags, uint64_t addr,
 	if (err < 0)
 		return err;
 	frags->last = MRI_FRAG_NONE;
-	frags->generation++;
+	frags->epoch += 2;
 	set_n_issued(frags, frags->n_issued - 1);
 	return 0;
 }
@@ -333,7 +367,7 @@ static bool look(const struct mr_frag_cache *frags, uint32_t n_bytes,
 		return false;
 	ret_frag->addr = frags->begin + at;
 	ret_frag->n_bytes = frags->n_bytes - at;
-	ret_frag->generation = frags->generation;
+	ret_frag->generation = generation_of(frags);
 	return true;
 }
 
@@ -385,7 +419,7 @@ static int check_commit(const struct mr_frag_cache *frags,
 {
 	const uint64_t at = frag->addr - frags->begin;
 
-	if (frag->generation != frags->generation)
+	if (frag->generation != generation_of(frags))
 		return -ESTALE;
 	/* It is the caller's struct, so trust nothing in it. */
 	if (n_bytes == 0 || n_bytes > frag->n_bytes || at < frags->offset ||
@@ -404,7 +438,7 @@ int mr_frag_cache_commit(struct mr_frag_cache *frags,
 
 	if (err < 0)
 		return err;
-	cut(frags, at, n_bytes);
+	cut(frags, at, n_bytes, 1);
 	return (int)(frags->offset - offset);
 }
 
@@ -420,7 +454,7 @@ int mr_frag_cache_commit_noref(struct mr_frag_cache *frags,
 	    n_out(frags) <= 0)
 		return -EINVAL;
 	frags->offset += n_bytes;
-	frags->generation++;
+	frags->epoch++;
 	return (int)n_bytes;
 }
 

@@ -199,9 +199,12 @@ static bool put_all_other(struct mr_cache *cache, const char *addrs, uint32_t n,
 void mri_cache_put(struct mr_cache *cache, const char *addrs, uint32_t n,
 		   size_t stride)
 {
+	const uint32_t k = put_run(&cache->run, addrs, n, stride);
 	struct giver g;
 
-	if (n > 1 && put_all_other(cache, addrs, n, stride))
+	addrs += k * stride;
+	n -= k;
+	if (n == 0 || (n > 1 && put_all_other(cache, addrs, n, stride)))
 		return;
 	g.pool = cache->pool;
 	g.cache = cache;

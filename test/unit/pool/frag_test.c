@@ -303,9 +303,9 @@ TEST_FRAGS(generation_wraps)
 	struct mr_frag frag;
 
 	open_frags(&f, 64, 4096);
-	f.frags->generation = UINT32_MAX;
+	f.frags->epoch = UINT32_MAX;
 	assert_int_equal(mr_frag_cache_prepare(f.frags, 1, 0, &frag), 0);
-	f.frags->generation = UINT32_MAX;
+	f.frags->epoch = UINT32_MAX;
 	assert_int_equal(mr_frag_cache_prepare(f.frags, 1, 0, &frag), 0);
 	assert_int_equal(mr_frag_cache_commit(f.frags, &frag, 1), 1);
 	assert_int_equal(mr_frag_cache_commit(f.frags, &frag, 1), -ESTALE);
