@@ -42,6 +42,7 @@ int mri_blocks_init(struct mri_blocks *blocks, uint32_t max_pages,
 	blocks->orders = (uint8_t *)(blocks->lines + n_lines);
 	mri_stack_init(&blocks->depot, blocks->lines, sizeof(struct mri_block));
 	mri_stack_init(&blocks->small, blocks->lines, sizeof(struct mri_block));
+	blocks->depot.has_links = blocks->small.has_links = true;
 	return 0;
 }
 
@@ -99,8 +100,10 @@ uint32_t mri_block_fetch(struct mr_cache *cache, struct mri_block **blocks)
 	n = mri_stack_pop_bulk(&pool->blocks.depot, numbers, MRI_BLOCK_BATCH,
 			       &cache->counters.depot_cas_failed);
 	mr_counter_add(&cache->counters.n_from_depot, (uint64_t)n << order);
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++) {
 		blocks[i] = &pool->blocks.lines[numbers[i]];
+		mri_prefetch_to_write(blocks[i]);
+	}
 	if (n > 0)
 		return n;
 	n = mri_page_alloc_blocks(&pool->page_alloc, order, numbers,

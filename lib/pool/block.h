@@ -48,15 +48,16 @@ struct mr_pool;
 
 /* On its own cache line: neighbours have different writers. */
 struct mri_block {
-	uint32_t next;  /* place + 1 of the next one in the depot; atomic */
-	uint32_t page;  /* the first */
-	int32_t shared; /* atomic; see above */
+	/* Places + 1 of those below it in the depot; atomic. */
+	uint32_t links[MRI_STACK_LINKS];
+	uint32_t page;          /* the first */
+	int32_t shared;         /* atomic; see above */
 	uint32_t freed_local;   /* by owner, before it retired the block */
 	struct mr_cache *owner; /* atomic; NULL: retired */
 	uint8_t order;          /* atomic for statistics */
 	uint8_t is_whole;       /* handed out whole: its bounds are known */
 	uint8_t was_shared;     /* atomic; a frag of it got another owner */
-	uint8_t pad[37];
+	uint8_t pad[21];
 };
 
 _Static_assert(sizeof(struct mri_block) == MRI_CACHE_LINE,

@@ -122,10 +122,17 @@ static void give(struct mr_cache *cache, struct mr_pool *pool,
 		 struct mri_block *block, uint32_t n)
 {
 	/* Only this thread writes or removes our name there. */
-	if (__atomic_load_n(&block->owner, __ATOMIC_RELAXED) == cache)
+	const struct mr_cache *owner =
+		__atomic_load_n(&block->owner, __ATOMIC_RELAXED);
+
+	if (owner == cache) {
 		__atomic_store_n(&block->freed_local, block->freed_local + n,
 				 __ATOMIC_RELAXED);
-	else if (mri_block_sub(block, n, cache, pool))
+		return;
+	}
+	if (owner == NULL) /* likely to go to the depot */
+		mri_prefetch_to_write(&pool->blocks.depot);
+	if (mri_block_sub(block, n, cache, pool))
 		mri_block_back(cache, pool, block);
 }
 
@@ -158,6 +165,7 @@ void mri_block_put(struct mr_cache *cache, struct mr_pool *pool, uint64_t addr)
 	run->pool = pool;
 	__atomic_store_n(&run->block, block, __ATOMIC_RELAXED);
 	__atomic_store_n(&run->n, 1, __ATOMIC_RELAXED);
+	mri_prefetch_to_write(block);
 	/* Last, as it may free the block, and that flushes what is here. */
 	if (before.block != NULL)
 		give(cache, before.pool, before.block, before.n);

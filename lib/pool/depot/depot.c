@@ -26,29 +26,54 @@ static uint64_t next_head(uint64_t head, uint32_t place_plus_1)
 	return ((head >> 32) + 1) << 32 | place_plus_1;
 }
 
-static uint32_t *next_of(const struct mri_stack *stack, uint32_t place)
+static uint32_t *links_of(const struct mri_stack *stack, uint32_t place)
 {
 	return (uint32_t *)(void *)(stack->elements +
-				    place * stack->element_bytes);
+				    (size_t)place * stack->element_bytes);
 }
 
 void mri_stack_init(struct mri_stack *stack, void *elements,
-		    size_t element_bytes)
+		    uint32_t element_bytes)
 {
 	stack->head = 0;
 	stack->elements = elements;
 	stack->element_bytes = element_bytes;
+	stack->has_links = false;
+}
+
+/*
+ * The links of an element that is to lie on the one at head. What is below a
+ * head stays as it is until the head changes, so they are right if the swap
+ * succeeds.
+ */
+static inline void set_links(const struct mri_stack *stack, uint32_t *links,
+			     uint64_t head)
+{
+	static const uint32_t none[MRI_STACK_LINKS];
+	const uint32_t below = (uint32_t)head;
+	const uint32_t *from = none;
+
+	__atomic_store_n(&links[0], below, __ATOMIC_RELAXED);
+	if (!stack->has_links)
+		return;
+	if (below != 0)
+		from = links_of(stack, below - 1);
+	for (uint32_t i = 1; i < MRI_STACK_LINKS; i++)
+		__atomic_store_n(&links[i],
+				 __atomic_load_n(&from[i - 1],
+						 __ATOMIC_RELAXED),
+				 __ATOMIC_RELAXED);
 }
 
 void mri_stack_push(struct mri_stack *stack, uint32_t place, uint64_t *n_failed)
 {
-	uint32_t *next = next_of(stack, place);
+	uint32_t *links = links_of(stack, place);
 	uint64_t head;
 
 	mri_prefetch_to_write(stack);
 	head = __atomic_load_n(&stack->head, __ATOMIC_RELAXED);
 	for (;;) {
-		__atomic_store_n(next, (uint32_t)head, __ATOMIC_RELAXED);
+		set_links(stack, links, head);
 		if (__atomic_compare_exchange_n(
 			    &stack->head, &head, next_head(head, place + 1),
 			    true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
@@ -65,7 +90,7 @@ int64_t mri_stack_pop(struct mri_stack *stack, uint64_t *n_failed)
 	head = __atomic_load_n(&stack->head, __ATOMIC_ACQUIRE);
 	while ((uint32_t)head != 0) {
 		const uint32_t place = (uint32_t)head - 1;
-		const uint32_t next = __atomic_load_n(next_of(stack, place),
+		const uint32_t next = __atomic_load_n(links_of(stack, place),
 						      __ATOMIC_RELAXED);
 
 		if (__atomic_compare_exchange_n(
@@ -77,20 +102,36 @@ int64_t mri_stack_pop(struct mri_stack *stack, uint64_t *n_failed)
 	return -1;
 }
 
+/*
+ * Add an element and those that it has links to to places[], until there are n.
+ * Returns the place + 1 of the next one.
+ */
+static uint32_t follow_links(const struct mri_stack *stack, uint32_t next,
+			     uint32_t *places, uint32_t n, uint32_t *n_got)
+{
+	const uint32_t *links = links_of(stack, next - 1);
+	const uint32_t n_links = stack->has_links ? MRI_STACK_LINKS : 1;
+
+	for (uint32_t i = 0; i < n_links && *n_got < n && next != 0; i++) {
+		places[(*n_got)++] = next - 1;
+		next = __atomic_load_n(&links[i], __ATOMIC_RELAXED);
+	}
+	return next;
+}
+
 uint32_t mri_stack_pop_bulk(struct mri_stack *stack, uint32_t *places,
 			    uint32_t n, uint64_t *n_failed)
 {
-	uint64_t head = __atomic_load_n(&stack->head, __ATOMIC_ACQUIRE);
+	uint64_t head;
 
+	mri_prefetch_to_write(stack);
+	head = __atomic_load_n(&stack->head, __ATOMIC_ACQUIRE);
 	while ((uint32_t)head != 0) {
 		uint32_t next = (uint32_t)head, n_got = 0;
 
 		/* As in pop: what was read counts if the head is unchanged. */
-		do {
-			places[n_got++] = next - 1;
-			next = __atomic_load_n(next_of(stack, next - 1),
-					       __ATOMIC_RELAXED);
-		} while (n_got < n && next != 0);
+		while (n_got < n && next != 0)
+			next = follow_links(stack, next, places, n, &n_got);
 		if (__atomic_compare_exchange_n(
 			    &stack->head, &head, next_head(head, next), true,
 			    __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
@@ -108,7 +149,7 @@ uint32_t mri_stack_n(const struct mri_stack *stack, uint32_t max)
 	uint32_t n;
 
 	for (n = 0; n < max && next != 0; n++)
-		next = __atomic_load_n(next_of(stack, next - 1),
+		next = __atomic_load_n(links_of(stack, next - 1),
 				       __ATOMIC_RELAXED);
 	return n;
 }

@@ -10,6 +10,7 @@
 #ifndef POOL_MAGAZINE_H
 #define POOL_MAGAZINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,16 +36,23 @@ struct mri_magazine {
  * a uint32_t: the place of the next one, plus one. The head is the place of the
  * top element, plus one, and a tag that changes with every push and pop, so
  * that a head that left and returned is not mistaken for the same.
+ *
+ * An element may begin with the places of the MRI_STACK_LINKS below it: then a
+ * thread that pops as many reads the first one's line only, and can prefetch
+ * all others at once.
  */
+enum { MRI_STACK_LINKS = 4 };
+
 struct mri_stack {
 	uint64_t head; /* tag << 32 | place + 1; atomic */
 	char *elements;
-	size_t element_bytes;
+	uint32_t element_bytes;
+	bool has_links; /* MRI_STACK_LINKS, not one */
 };
 
 /* depot.c. n_failed counts lost races; it is the caller's own. */
 void mri_stack_init(struct mri_stack *stack, void *elements,
-		    size_t element_bytes);
+		    uint32_t element_bytes);
 void mri_stack_push(struct mri_stack *stack, uint32_t place,
 		    uint64_t *n_failed);
 /* -1: empty. */

@@ -35,7 +35,8 @@ static const struct stepped_fault tag_of_4_bits = { .stored_mask = UINT64_C(
 struct stack {
 	struct mri_stack stack;
 	uint32_t n_places;
-	uint32_t next[MAX_PLACES];
+	uint32_t n_links;
+	uint32_t links[MAX_PLACES * MRI_STACK_LINKS];
 	uint32_t owners[MAX_PLACES]; /* 0: the stack */
 	uint64_t n_ops, n_failed;
 	uint64_t random;
@@ -46,14 +47,24 @@ static void begin_stack(void *shared)
 	struct stack *s = shared;
 
 	memset(s->owners, 0, sizeof(s->owners));
-	stepped_stack_init(&s->stack, s->next, sizeof(s->next[0]));
+	stepped_stack_init(&s->stack, s->links,
+			   s->n_links * (uint32_t)sizeof(s->links[0]));
+	s->stack.has_links = s->n_links > 1;
 	/* The tag wraps soon, but not at once. */
 	s->stack.head = (uint64_t)(UINT32_MAX - 5) << 32;
 	for (uint32_t i = s->n_places; i-- > 0;)
 		stepped_stack_push(&s->stack, i, &s->n_failed);
 }
 
-/* What is on the stack is nobody's, and all of the rest is somebody's. */
+static const uint32_t *links_at(const struct stack *s, uint32_t place)
+{
+	return &s->links[(place - 1) * s->n_links];
+}
+
+/*
+ * What is on the stack is nobody's, and all of the rest is somebody's. Links
+ * lead to the elements below, in order.
+ */
 static void end_stack(void *shared)
 {
 	struct stack *s = shared;
@@ -61,9 +72,15 @@ static void end_stack(void *shared)
 	uint32_t place = (uint32_t)s->stack.head;
 
 	while (place != 0 && n_on <= s->n_places) {
+		const uint32_t next = *links_at(s, place);
+
 		explore_check(place <= s->n_places &&
 			      s->owners[place - 1] == 0);
-		place = s->next[place - 1];
+		for (uint32_t i = 1; i < s->n_links; i++)
+			explore_check(links_at(s, place)[i] ==
+				      (next == 0 ? 0 :
+						   links_at(s, next)[i - 1]));
+		place = next;
 		n_on++;
 	}
 	for (uint32_t i = 0; i < s->n_places; i++)
@@ -111,12 +128,11 @@ static void pops_and_pushes(void *shared)
 	give_place(shared, place);
 }
 
-static void pops_two_at_once(void *shared)
+static void pop_at_once(struct stack *s, uint32_t n_most)
 {
-	struct stack *s = shared;
-	uint32_t places[2];
+	uint32_t places[MAX_PLACES];
 	const uint32_t n =
-		stepped_stack_pop_bulk(&s->stack, places, 2, &s->n_failed);
+		stepped_stack_pop_bulk(&s->stack, places, n_most, &s->n_failed);
 
 	for (uint32_t i = 0; i < n; i++) {
 		explore_check(places[i] < s->n_places &&
@@ -125,6 +141,17 @@ static void pops_two_at_once(void *shared)
 	}
 	if (n > 0)
 		give_place(s, places[0]);
+}
+
+static void pops_two_at_once(void *shared)
+{
+	pop_at_once(shared, 2);
+}
+
+/* By the links of two elements, if they have several. */
+static void pops_six_at_once(void *shared)
+{
+	pop_at_once(shared, MRI_STACK_LINKS + 2);
 }
 
 /* 16 of them, and the second and third one are gone. */
@@ -139,9 +166,10 @@ static void takes_two_in_16_operations(void *shared)
 		give_place(shared, take_place(shared, 2));
 }
 
-static struct explore explore_stack(const struct stepped_fault *fault,
-				    uint32_t n_places, void (*a)(void *),
-				    void (*b)(void *), void (*c)(void *),
+static struct explore explore_links(const struct stepped_fault *fault,
+				    uint32_t n_places, uint32_t n_links,
+				    void (*a)(void *), void (*b)(void *),
+				    void (*c)(void *),
 				    uint32_t max_preemptions)
 {
 	struct explore e = { .begin = begin_stack,
@@ -152,10 +180,19 @@ static struct explore explore_stack(const struct stepped_fault *fault,
 			     .max_preemptions = max_preemptions };
 
 	stack.n_places = n_places;
+	stack.n_links = n_links;
 	stepped_fault = *fault;
 	explore_all(&e);
 	stepped_fault = right;
 	return e;
+}
+
+static struct explore explore_stack(const struct stepped_fault *fault,
+				    uint32_t n_places, void (*a)(void *),
+				    void (*b)(void *), void (*c)(void *),
+				    uint32_t max_preemptions)
+{
+	return explore_links(fault, n_places, 1, a, b, c, max_preemptions);
 }
 
 TEST(the_depot_is_right)
@@ -177,6 +214,26 @@ TEST(the_depot_is_right)
 	e = explore_stack(&right, 4, pops_one, takes_two_in_16_operations, NULL,
 			  2);
 	explore_assert_right(&e, 100, 100);
+}
+
+TEST(a_stack_with_several_links_is_right)
+{
+	void (*const bulks[])(void *) = { pops_two_at_once, pops_six_at_once };
+
+	for (uint32_t i = 0; i < 2; i++) {
+		struct explore e;
+
+		e = explore_links(&right, 7, MRI_STACK_LINKS, bulks[i],
+				  pops_two_pushes_the_first, pops_and_pushes,
+				  2);
+		explore_assert_right(&e, 1000, 100);
+		e = explore_links(&right, 7, MRI_STACK_LINKS, bulks[i],
+				  bulks[1], NULL, 3);
+		explore_assert_right(&e, 100, 100);
+		e = explore_links(&compares_no_tag, 7, MRI_STACK_LINKS,
+				  bulks[i], pops_two_pushes_the_first, NULL, 2);
+		assert_true(e.n_failures > 0);
+	}
 }
 
 TEST(faults_of_the_depot_are_found)
@@ -249,6 +306,7 @@ TEST(a_million_operations)
 		bool is_right;
 
 		stack.n_places = 5;
+		stack.n_links = 1;
 		stack.n_ops = 1 << 20;
 		stack.random = 88172645463325252u;
 		stepped_fault = *faults[i];

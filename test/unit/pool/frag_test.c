@@ -441,7 +441,7 @@ TEST_FRAGS(too_many_frees_do_not_free_the_current_block)
 	mri_block_flush(f.other);
 	assert_ptr_equal(block->owner, f.p.cache);
 	assert_true(pool_stats(f.p.pool).free_over > 0);
-	assert_int_equal(block->next, 0);
+	assert_int_equal(block->links[0], 0);
 	mr_frag_cache_drain(f.frags);
 	assert_in_flight(f.p.pool, 0);
 	f.n_over = pool_stats(f.p.pool).free_over;
