@@ -137,6 +137,26 @@ struct mri_block *mri_block_fetch_page(struct mr_cache *cache)
 	return make_block(cache->pool, mri_page_of(cache->pool, addr), 0);
 }
 
+/*
+ * Keep a block of the largest order for the frag cache of this cache, if that
+ * is cutting and holds less than it may. The depot's line stays where it is.
+ */
+static bool keep_block(struct mr_cache *cache, struct mri_block *block)
+{
+	struct mr_frag_cache *frags = cache->frags;
+	uint32_t n;
+
+	if (frags == NULL || frags->block == NULL ||
+	    block->order != cache->pool->blocks.max_order)
+		return false;
+	n = frags->n_fetched;
+	if (n >= MRI_BLOCK_BATCH - 1)
+		return false;
+	frags->fetched[n] = block;
+	__atomic_store_n(&frags->n_fetched, n + 1, __ATOMIC_RELAXED);
+	return true;
+}
+
 void mri_block_back(struct mr_cache *cache, struct mr_pool *pool,
 		    struct mri_block *block)
 {
@@ -156,6 +176,8 @@ void mri_block_back(struct mr_cache *cache, struct mr_pool *pool,
 	/* Before it is gone, or its pages would be in flight twice. */
 	if (is_own)
 		mr_counter_add(&cache->counters.n_block_free, 1u << order);
+	if (is_own && keep_block(cache, block))
+		return;
 	mri_count(cache, pool, offsetof(struct mri_pool_counters, n_to_depot),
 		  1u << order);
 	mri_stack_push(order == blocks->max_order ? &blocks->depot :

@@ -90,7 +90,7 @@ struct mri_block_run {
 	struct mri_block *block; /* atomic; NULL: no run */
 };
 
-/* A frag cache: the block being cut, and those fetched to be cut next. */
+/* A frag cache: the block being cut, and those to be cut next. */
 struct mr_frag_cache {
 	/* Hot: one line. */
 	uint64_t begin;      /* of the block, in the region */

@@ -462,12 +462,13 @@ void mr_frag_cache_drain(struct mr_frag_cache *frags)
 {
 	struct mri_block *block = frags->block;
 	const uint32_t n_issued = frags->n_issued;
-	const uint32_t n_fetched = frags->n_fetched;
+	uint32_t n_fetched;
 
 	if (frags->cache == NULL)
 		return;
-	/* The last frees may be of this very block. */
+	/* The last frees may be of this very block, or complete another. */
 	mri_block_flush(frags->cache);
+	n_fetched = frags->n_fetched;
 	set_block(frags, NULL);
 	if (block != NULL)
 		mri_block_retire(frags->cache, block, n_issued);

@@ -342,6 +342,36 @@ TEST_FRAGS(owner_who_frees_all_cuts_the_same_block_again)
 	}
 }
 
+/* Up to three, as many as a frag cache fetches ahead. */
+TEST_FRAGS(blocks_freed_by_the_cache_that_cut_them_stay_there)
+{
+	uint64_t cuts[5];
+
+	open_frags(&f, 64, 4096);
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(mr_frag_cache_alloc_bulk(f.frags, cuts, 4,
+							  32768, 0),
+				 4);
+		mr_frag_free_bulk(f.p.cache, cuts, 4);
+		assert_in_flight(f.p.pool, 0);
+	}
+	assert_int_equal(pool_stats(f.p.pool).n_depot, 0);
+	/* The fifth makes it fetch four more, so it has no room for these. */
+	assert_int_equal(mr_frag_cache_alloc_bulk(f.frags, cuts, 5, 32768, 0),
+			 5);
+	mr_frag_free_bulk(f.p.cache, cuts, 5);
+	mri_block_flush(f.p.cache);
+	assert_int_equal(pool_stats(f.p.pool).n_depot, 4 * PAGES_4K);
+	assert_int_equal(f.frags->n_fetched, MRI_BLOCK_BATCH - 1);
+	/* None when it cuts no block. */
+	mr_frag_cache_alloc_bulk(f.frags, cuts, 2, 32768, 0);
+	mr_frag_cache_drain(f.frags);
+	mr_frag_free_bulk(f.p.cache, cuts, 2);
+	mri_block_flush(f.p.cache);
+	assert_int_equal(f.frags->n_fetched, 0);
+	assert_in_flight(f.p.pool, 0);
+}
+
 /* One subtraction for all that comes back together, in however many calls. */
 TEST_FRAGS(run_of_frees_is_one_subtraction)
 {

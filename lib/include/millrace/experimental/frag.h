@@ -28,7 +28,7 @@ MR_BEGIN_DECLS
  *
  * If no block of 32 KiB is available, a single page serves; cuts that do not
  * fit into it fail, and the page is kept. A frag cache holds the block that it
- * cuts and up to three that it fetched ahead.
+ * cuts and up to three that it fetched ahead or that its cache freed.
  *
  * Only the owner of a frag knows its bounds: mr_frame_push() and mr_frame_put()
  * find no room around it. Owners are counted by block: once mr_frame_ref() has
