@@ -57,7 +57,7 @@ static const struct option_table table = {
 	.n_sets = 1,
 };
 
-static int complain(const char *text, int status)
+static int print_why(const char *text, int status)
 {
 	print_error("mr-brokerd: %s", text);
 	return status;
@@ -122,12 +122,12 @@ static int serve_on(struct clients *clients, const struct options *options,
 	int err;
 
 	if (signal_fd < 0)
-		return complain(why.text, 1);
+		return print_why(why.text, 1);
 	err = clients_open(clients, listener);
 	if (err < 0)
-		return complain(mr_strerror(-err), 1);
+		return print_why(mr_strerror(-err), 1);
 	if (sandbox_enter(&why) < 0)
-		return complain(why.text, 1);
+		return print_why(why.text, 1);
 	print_error("mr-brokerd: %u rules, listening on %s",
 		    clients->rules.n_rules,
 		    is_activated ? "systemd's socket" : options->socket);
@@ -153,7 +153,7 @@ static int open_and_serve(struct clients *clients,
 		listener = listen_unix(options->socket, SOCK_SEQPACKET, 0666,
 				       &why);
 	if (listener < 0)
-		return complain(why.text, 1);
+		return print_why(why.text, 1);
 	status = serve_on(clients, options, listener, is_activated);
 	if (!is_activated)
 		listen_close(options->socket, listener);
@@ -174,21 +174,22 @@ int main(int argc, char **argv)
 	switch (option_table_parse(&table, argc, argv, &options, &first, NULL,
 				   &why)) {
 	case PARSE_DONE:
-		return fflush(stdout) == 0 ? 0 : complain("cannot write", 1);
+		return fflush(stdout) == 0 ? 0 : print_why("cannot write", 1);
 	case PARSE_WRONG:
-		return complain(why.text, 2);
+		return print_why(why.text, 2);
 	default:
 		break;
 	}
 	if (first < argc)
-		return complain("takes options only; see mr-brokerd --help", 2);
+		return print_why("takes options only; see mr-brokerd --help",
+				 2);
 	if (mr_ctx_create(&config, &clients.ctx, &why) < 0)
-		return complain(why.text, 1);
+		return print_why(why.text, 1);
 	clients.rules_path = options.rules;
 	if (rules_read(clients.ctx, options.rules, &clients.rules, &why) < 0)
-		return complain(why.text, 2);
+		return print_why(why.text, 2);
 	if (!options.is_check)
 		return open_and_serve(&clients, &options);
 	printf("the rules are good\n");
-	return fflush(stdout) == 0 ? 0 : complain("cannot write", 1);
+	return fflush(stdout) == 0 ? 0 : print_why("cannot write", 1);
 }

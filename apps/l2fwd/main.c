@@ -11,7 +11,7 @@
 #include "support/text.h"
 #include "verbs.h"
 
-static int complain(const char *text)
+static int print_why(const char *text)
 {
 	print_error("mr-l2fwd: %s", text);
 	return 1;
@@ -68,12 +68,12 @@ static bool read_config(struct options *options)
 	if (options_read_text(options->run.config_path, NULL, 0, options,
 			      &errors) < 0) {
 		for (uint32_t i = 0; i < errors.n; i++)
-			complain(errors.list[i].text);
+			print_why(errors.list[i].text);
 		return false;
 	}
 	if (run_complete_file(&options->run, &options->plane, &why) !=
 	    PARSE_RUN) {
-		complain(why.text);
+		print_why(why.text);
 		return false;
 	}
 	return true;
@@ -97,9 +97,9 @@ int main(int argc, char **argv)
 
 	switch (options_parse(argc, argv, &options, &error)) {
 	case PARSE_DONE:
-		return fflush(stdout) == 0 ? 0 : complain("cannot write");
+		return fflush(stdout) == 0 ? 0 : print_why("cannot write");
 	case PARSE_WRONG:
-		complain(error.text);
+		print_why(error.text);
 		return 2;
 	default:
 		break;
@@ -110,15 +110,15 @@ int main(int argc, char **argv)
 		return 2;
 	if (options.run.is_check) {
 		printf("the configuration is good\n");
-		return fflush(stdout) == 0 ? 0 : complain("cannot write");
+		return fflush(stdout) == 0 ? 0 : print_why("cannot write");
 	}
 	at.options = &options.run.control;
 	signal_fd = signals_open(&error);
 	if (signal_fd < 0)
-		return complain(error.text);
+		return print_why(error.text);
 	status = session_open(&session, &options, &error);
 	if (status != 0) {
-		complain(error.text);
+		print_why(error.text);
 		close(signal_fd);
 		return status;
 	}
@@ -126,7 +126,7 @@ int main(int argc, char **argv)
 	if (control_open(&at, &control, &error) == 0)
 		status = forward_frames(&session, control, signal_fd);
 	else
-		status = complain(error.text);
+		status = print_why(error.text);
 	session_close(&session);
 	control_close(control);
 	close(signal_fd);

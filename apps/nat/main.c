@@ -14,7 +14,7 @@
 #include "control/verbs.h"
 #include "support/text.h"
 
-static int complain(const char *text)
+static int print_why(const char *text)
 {
 	print_error("mr-nat: %s", text);
 	return 1;
@@ -82,7 +82,7 @@ static int serve_config(struct options *options)
 
 	status = options_config(options, &config, &errors);
 	for (uint32_t i = 0; status != 0 && i < errors.n; i++)
-		complain(errors.list[i].text);
+		print_why(errors.list[i].text);
 	if (status != 0)
 		return status;
 	print_advice(&config);
@@ -93,25 +93,25 @@ static int serve_config(struct options *options)
 			status = 1;
 		nat_config_free(&config);
 		if (status != 0) {
-			complain(error.text);
+			print_why(error.text);
 			return status;
 		}
 		printf("the configuration is good\n");
-		return fflush(stdout) == 0 ? 0 : complain("cannot write");
+		return fflush(stdout) == 0 ? 0 : print_why("cannot write");
 	}
 	/* First, or a port in use would hide the error. */
 	if (control_open(&at, &control, &error) < 0) {
 		nat_config_free(&config);
-		return complain(error.text);
+		return print_why(error.text);
 	}
 	signal_fd = signals_open(&error);
 	if (signal_fd < 0) {
 		control_close(control);
-		return complain(error.text);
+		return print_why(error.text);
 	}
 	status = app_open(&app, options, &config, &error);
 	if (status != 0) {
-		complain(error.text);
+		print_why(error.text);
 	} else {
 		app.control = control;
 		status = translate_packets(&app, signal_fd);
@@ -129,9 +129,9 @@ int main(int argc, char **argv)
 
 	switch (options_parse(argc, argv, &options, &error)) {
 	case PARSE_DONE:
-		return fflush(stdout) == 0 ? 0 : complain("cannot write");
+		return fflush(stdout) == 0 ? 0 : print_why("cannot write");
 	case PARSE_WRONG:
-		complain(error.text);
+		print_why(error.text);
 		return 2;
 	default:
 		break;

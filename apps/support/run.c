@@ -53,7 +53,7 @@ struct running {
 	} workers[MR_WORKERS_MAX];
 };
 
-static int complain(const struct running *run, const char *text)
+static int print_why(const struct running *run, const char *text)
 {
 	print_error("%s: %s", run->plane->program, text);
 	return 1;
@@ -164,7 +164,7 @@ static bool take_signal(struct running *run)
 		if (run->config->hang_up != NULL)
 			run->config->hang_up(run->config->app);
 		else
-			complain(run, "SIGHUP: no configuration to reload");
+			print_why(run, "SIGHUP: no configuration to reload");
 		return false;
 	default:
 		return false;
@@ -286,8 +286,8 @@ static int end_output(struct running *run, int status)
 		if (background_destroy(run->writer))
 			run->writer = NULL;
 		__fpurge(stdout); /* exit() would also wait */
-		return complain(run, "stdout: nothing is reading it; the last "
-				     "report is lost");
+		return print_why(run, "stdout: nothing is reading it; the last "
+				      "report is lost");
 	}
 	if (display->err == 0)
 		return status;
@@ -323,11 +323,11 @@ static int finish_run(struct running *run)
 	if (err == -ETIMEDOUT) {
 		/* It still uses its queues, so nothing may be freed. The kernel
 		 * reclaims what the process holds. */
-		complain(run, why.text);
+		print_why(run, why.text);
 		_exit(1);
 	}
 	if (err < 0)
-		status = complain(run, why.text);
+		status = print_why(run, why.text);
 	if (run->config->give_up != NULL)
 		run->config->give_up(run->config->app);
 	dataplane_drain(plane, run->config->drop, run->config->workers);
@@ -361,12 +361,12 @@ static int start_and_forward(struct running *run)
 
 	if (run->next == NULL || run->display.now == NULL ||
 	    run->display.before == NULL)
-		return complain(run, "no memory for statistics");
+		return print_why(run, "no memory for statistics");
 	if (run->writer == NULL)
-		return complain(run, "no thread for stdout");
+		return print_why(run, "no thread for stdout");
 	if (config->options.config_path != NULL && signals_ignore_hang_up())
-		complain(run, "note: SIGHUP was ignored at the start, so it "
-			      "does not reload the configuration");
+		print_why(run, "note: SIGHUP was ignored at the start, so it "
+			       "does not reload the configuration");
 	unblock_stderr();
 	if (!config->options.is_quiet)
 		dataplane_print_map(run->plane);
@@ -378,7 +378,7 @@ static int start_and_forward(struct running *run)
 	}
 	if (mr_workers_start(run->plane->workers, config->work, config->workers,
 			     &why) < 0)
-		return complain(run, why.text);
+		return print_why(run, why.text);
 	run_ports_begin(&run->ports, config);
 	run->is_ready_known = notify("READY=1");
 	forward_until_told(run);

@@ -33,8 +33,8 @@ struct tap_options {
 	bool has_sg, has_tso;
 };
 
-static int parse(const struct mr_spec *spec, struct tap_options *o,
-		 struct mr_reason *reason)
+static int read_options(const struct mr_spec *spec, struct tap_options *o,
+			struct mr_reason *reason)
 {
 	int err;
 
@@ -56,8 +56,8 @@ static int parse(const struct mr_spec *spec, struct tap_options *o,
 	return err;
 }
 
-static int fail(const struct tap_port *port, const char *what,
-		struct mr_reason *reason)
+static int explain_error(const struct tap_port *port, const char *what,
+			 struct mr_reason *reason)
 {
 	const int error = errno;
 	const char *name = port->base.info->name;
@@ -80,7 +80,7 @@ static int fail(const struct tap_port *port, const char *what,
 }
 
 /* A forked child keeps the fds of a closed port until exec: wait for it. */
-static int attach(int fd, const struct ifreq *request)
+static int attach_queue(int fd, const struct ifreq *request)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
 	struct ifreq copy;
@@ -107,12 +107,14 @@ static int add_queue(struct tap_port *port, const struct tap_options *o,
 		open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
 
 	if (fd < 0)
-		return fail(port, "/dev/net/tun", reason);
+		return explain_error(port, "/dev/net/tun", reason);
 	port->fds[port->n_fds++] = fd;
 	if (o->n_queues > 1)
 		request.ifr_flags |= IFF_MULTI_QUEUE;
 	memcpy(request.ifr_name, o->name, strlen(o->name));
-	return attach(fd, &request) < 0 ? fail(port, "TUNSETIFF", reason) : 0;
+	return attach_queue(fd, &request) < 0 ?
+		       explain_error(port, "TUNSETIFF", reason) :
+		       0;
 }
 
 /* Tell the kernel what we accept, and find out what it supports. */
@@ -127,7 +129,7 @@ static int set_offloads(struct tap_port *port, const struct tap_options *o,
 						   tso;
 
 	if (ioctl(fd, TUNSETOFFLOAD, wanted) < 0)
-		return fail(port, "TUNSETOFFLOAD", reason);
+		return explain_error(port, "TUNSETOFFLOAD", reason);
 	port->base.info->offloads = MR_OFFLOAD_CSUM_TX | MR_OFFLOAD_TSO4 |
 				    MR_OFFLOAD_TSO6 |
 				    (has_uso ? MR_OFFLOAD_USO : 0u) |
@@ -217,7 +219,7 @@ static int tap_open(struct mr_port *base, const struct mr_spec *spec,
 {
 	struct tap_port *port = (struct tap_port *)base;
 	struct tap_options o;
-	int err = parse(spec, &o, reason);
+	int err = read_options(spec, &o, reason);
 
 	if (err < 0)
 		return err;
@@ -246,7 +248,7 @@ static int tap_need(struct mr_ctx *ctx, const struct mr_spec *spec,
 		    struct mr_reason *reason)
 {
 	struct tap_options o;
-	const int err = parse(spec, &o, reason);
+	const int err = read_options(spec, &o, reason);
 
 	(void)ctx;
 	(void)page_bytes;
@@ -259,7 +261,7 @@ static int tap_need(struct mr_ctx *ctx, const struct mr_spec *spec,
  * The fd of a deleted device always wakes its waiters at once (EPOLLERR). So
  * replace the fds by those of a timer that never expires.
  */
-static void silence(const struct tap_port *port)
+static void silence_fds(const struct tap_port *port)
 {
 	const int fd =
 		timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
@@ -276,7 +278,7 @@ bool mri_tap_is_gone(struct mr_port *base, int error)
 
 	if (error == EBADFD) {
 		__atomic_store_n(&port->is_gone, 1, __ATOMIC_RELAXED);
-		silence(port);
+		silence_fds(port);
 	}
 	return __atomic_load_n(&port->is_gone, __ATOMIC_RELAXED);
 }

@@ -185,7 +185,8 @@ static int choose_mtu(struct virtio_port *port, struct mr_reason *reason)
 	return 0;
 }
 
-static int negotiate(struct virtio_port *port, struct mr_reason *reason)
+static int negotiate_features(struct virtio_port *port,
+			      struct mr_reason *reason)
 {
 	struct mr_port *base = &port->base;
 	const struct virtio_options *o = &port->options;
@@ -299,7 +300,7 @@ static void fill_info(struct virtio_port *port)
 }
 
 /* From found registers to a device that receives. */
-static int start(struct virtio_port *port, struct mr_reason *reason)
+static int start_device(struct virtio_port *port, struct mr_reason *reason)
 {
 	const char *const name = port->base.info->name;
 	int err;
@@ -325,7 +326,7 @@ static int start(struct virtio_port *port, struct mr_reason *reason)
 	return mri_virtio_ctrl_setup(port, reason);
 }
 
-static void stop(struct virtio_port *port)
+static void stop_device(struct virtio_port *port)
 {
 	if (port->common.bar != NULL)
 		(void)mri_virtio_pci_reset(port);
@@ -344,7 +345,7 @@ static int restart_without(struct virtio_port *port, uint32_t feature,
 	const uint64_t features = port->features & ~virtio_bit(feature);
 	int err;
 
-	stop(port);
+	stop_device(port);
 	if ((err = mri_virtio_pci_begin(port, reason)) < 0 ||
 	    (err = mri_virtio_pci_accept(port, features, reason)) < 0)
 		return err;
@@ -352,14 +353,14 @@ static int restart_without(struct virtio_port *port, uint32_t feature,
 	mri_virtio_ctrl_close(port);
 	port->ctrl = (struct virtio_ctrl){ 0 };
 	err = mri_virtio_ctrl_open(port, reason);
-	return err < 0 ? err : start(port, reason);
+	return err < 0 ? err : start_device(port, reason);
 }
 
 static void virtio_close(struct mr_port *base)
 {
 	struct virtio_port *port = (struct virtio_port *)base;
 
-	stop(port);
+	stop_device(port);
 	mri_virtio_events_close(port);
 	mri_virtio_queues_free(port);
 	mri_virtio_ctrl_close(port);
@@ -381,7 +382,7 @@ static int open_steps(struct virtio_port *port, const char *bdf,
 	if ((err = mr_pci_open(port->base.ctx, bdf, &config, &port->pci,
 			       reason)) < 0 ||
 	    (err = mri_virtio_pci_find(port, reason)) < 0 ||
-	    (err = negotiate(port, reason)) < 0 ||
+	    (err = negotiate_features(port, reason)) < 0 ||
 	    (err = set_irqs(port, reason)) < 0 ||
 	    (err = mri_virtio_queues_alloc(port, reason)) < 0)
 		return err;
@@ -391,7 +392,7 @@ static int open_steps(struct virtio_port *port, const char *bdf,
 			return err;
 	}
 	if ((err = mri_virtio_events_open(port, reason)) < 0 ||
-	    (err = start(port, reason)) < 0)
+	    (err = start_device(port, reason)) < 0)
 		return err;
 	if (mri_virtio_stats_setup(port) < 0) {
 		err = restart_without(port, VIRTIO_F_DEVICE_STATS, reason);

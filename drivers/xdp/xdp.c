@@ -259,7 +259,7 @@ void mri_xdp_release(struct mr_port *base)
 }
 
 /* What needs no lease: queues, the pool pinned. */
-static int prepare(struct xdp_port *port, struct mr_reason *reason)
+static int prepare_port(struct xdp_port *port, struct mr_reason *reason)
 {
 	struct mr_port *base = &port->base;
 	int err;
@@ -280,7 +280,7 @@ static int prepare(struct xdp_port *port, struct mr_reason *reason)
 
 static int open_steps(struct xdp_port *port, struct mr_reason *reason)
 {
-	int err = prepare(port, reason);
+	int err = prepare_port(port, reason);
 
 	if (err < 0 || (err = port->lessor->open(port, reason)) < 0 ||
 	    (err = mri_xdp_stats_open(port, reason)) < 0 ||

@@ -45,7 +45,7 @@ int redirect(struct xdp_md *ctx)
 				     XDP_ABORTED);
 }
 
-static __always_inline __u16 fix(__u16 csum, __u32 delta)
+static __always_inline __u16 fix_csum(__u16 csum, __u32 delta)
 {
 	__u32 sum = (__u16)~csum + (delta & 0xffff) + (delta >> 16);
 
@@ -81,8 +81,9 @@ int rewrite(struct xdp_md *ctx)
 	port = port_of(ip, udp);
 	delta = (__u16)~ip->saddr + (__u16)(~ip->saddr >> 16) + (__u16)addr +
 		(addr >> 16);
-	ip->check = fix(ip->check, delta + bpf_htons(0xfeff)); /* TTL minus 1 */
-	udp->check = fix(udp->check, delta + (__u16)~udp->source + port);
+	ip->check = fix_csum(ip->check,
+			     delta + bpf_htons(0xfeff)); /* TTL minus 1 */
+	udp->check = fix_csum(udp->check, delta + (__u16)~udp->source + port);
 	ip->saddr = addr;
 	ip->ttl--;
 	udp->source = (__u16)port;

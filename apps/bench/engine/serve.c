@@ -14,7 +14,7 @@
 #include "support/specs.h"
 #include "support/text.h"
 
-static int complain(const char *text, int status)
+static int print_why(const char *text, int status)
 {
 	print_error("mr-bench: %s", text);
 	return status;
@@ -227,9 +227,9 @@ int serve_main(int argc, char **argv)
 	request = read_request();
 	if (serve_count(request, "v") != SERVE_VERSION) {
 		json_decref(request);
-		return complain("serve: a front end of another version, or "
-				"none",
-				2);
+		return print_why("serve: a front end of another version, or "
+				 "none",
+				 2);
 	}
 	serving.document = json_object();
 	serving.result = calloc(1, sizeof(*serving.result));

@@ -196,7 +196,7 @@ static void drop_handed_off(void *opaque, struct mr_worker *worker,
 	mr_frame_free_bulk(worker->cache, frames, n);
 }
 
-static int complain(const struct tester *tester, const char *text)
+static int print_why(const struct tester *tester, const char *text)
 {
 	print_error("%s: %s", tester->plane.program, text);
 	return 1;
@@ -256,7 +256,7 @@ int tester_close(struct tester *tester)
 		device_close(tester->crossings[i].device, cache);
 	dataplane_drain(plane, drop_handed_off, NULL);
 	if (!do_invariants_hold(tester, text, sizeof(text)))
-		status = complain(tester, text);
+		status = print_why(tester, text);
 	dataplane_close_ports(plane);
 	mr_pool_stats(plane->pool, &stats);
 	if (stats.n_free != stats.n_pages) {
@@ -264,7 +264,7 @@ int tester_close(struct tester *tester)
 			 "%llu of %llu pages did not come back",
 			 (unsigned long long)(stats.n_pages - stats.n_free),
 			 (unsigned long long)stats.n_pages);
-		status = complain(tester, text);
+		status = print_why(tester, text);
 	}
 	tester_free(tester);
 	return status;

@@ -48,8 +48,8 @@ enum {
 };
 
 /* As ip(8) and sysfs have it. */
-static const char *describe(const struct xdp_change *change, uint64_t value,
-			    char text[64])
+static const char *describe_value(const struct xdp_change *change,
+				  uint64_t value, char text[64])
 {
 	const uint8_t *mac = (const uint8_t *)&value;
 
@@ -266,7 +266,7 @@ int mri_xdp_change(struct xdp_port *port, enum xdp_setting setting, uint32_t id,
 		       "%s: no record in %s (%s): if this program is "
 		       "killed, restore '%s', and what it sets later, by hand",
 		       port->base.info->name, own_folder(), mr_strerror(-err),
-		       describe(change, change->before, text));
+		       describe_value(change, change->before, text));
 	record->is_refused = err < 0;
 	err = mri_xdp_setting(port, change, true, &value);
 	if (err < 0) {
@@ -324,13 +324,13 @@ static bool undo_and_tell(const struct xdp_port *port,
 	if (err < 0)
 		mr_log(port->base.ctx, MR_LOG_WARNING,
 		       "%s: cannot restore '%s': %s; do so by hand", name,
-		       describe(change, change->before, before),
+		       describe_value(change, change->before, before),
 		       mr_strerror(-err));
 	else if (err > 0 && why != NULL && !is_later_part(change))
 		mr_log(port->base.ctx, MR_LOG_WARNING,
 		       "%s: restored '%s', it was '%s': %s", name,
-		       describe(change, change->before, before),
-		       describe(change, change->since, since), why);
+		       describe_value(change, change->before, before),
+		       describe_value(change, change->since, since), why);
 	return err >= 0;
 }
 

@@ -135,8 +135,8 @@ static int add_membership(int fd, const struct xdp_port *port, uint16_t type,
  * A socket that holds memberships: one of a type without addresses, or one for
  * each of n addresses. An fd or -errno.
  */
-static int join(const struct xdp_port *port, uint16_t type,
-		const uint8_t (*macs)[6], uint32_t n)
+static int join_groups(const struct xdp_port *port, uint16_t type,
+		       const uint8_t (*macs)[6], uint32_t n)
 {
 	/* Protocol 0: it receives nothing. */
 	const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
@@ -192,7 +192,7 @@ static int set_membership(struct xdp_port *port, int *fd, uint16_t type,
 		*fd = -1;
 		return 0;
 	}
-	new_fd = join(port, type, NULL, 0);
+	new_fd = join_groups(port, type, NULL, 0);
 	if (new_fd < 0)
 		return refuse_setting(port, new_fd, what, "CAP_NET_RAW",
 				      reason);
@@ -218,7 +218,7 @@ int mri_xdp_set_mac_filter(struct mr_port *base, const uint8_t (*macs)[6],
 	int fd = -1;
 
 	if (n > 0) {
-		fd = join(port, 0, macs, n);
+		fd = join_groups(port, 0, macs, n);
 		if (fd < 0)
 			return refuse_setting(port, fd,
 					      "cannot set the MAC filter",

@@ -143,7 +143,7 @@ void mri_xdp_stats_close(struct xdp_port *port)
 		munmap((void *)port->unserved, sizeof(*port->unserved));
 }
 
-static uint64_t above(uint64_t now, uint64_t before)
+static uint64_t count_above(uint64_t now, uint64_t before)
 {
 	return now > before ? now - before : 0;
 }
@@ -170,7 +170,7 @@ void mri_xdp_txq_stats(const struct mr_txq *base, struct mr_tx_stats *stats)
 	/* It counts descriptors, and we frames: there may be too many. */
 	const uint64_t n = read_socket(txq->fd).tx_invalid_descs;
 	uint64_t told = __atomic_load_n(&txq->n_told, __ATOMIC_RELAXED);
-	const uint64_t n_new = above(stats->completed, told);
+	const uint64_t n_new = count_above(stats->completed, told);
 	const uint64_t n_completed = n < n_new ? n : n_new;
 	const uint64_t n_pending = n - n_completed < stats->pending ?
 					   n - n_completed :
@@ -204,7 +204,7 @@ void mri_xdp_rxq_stats(const struct mr_rxq *base, struct mr_rx_stats *stats)
 static uint64_t since_open(const struct xdp_port *port,
 			   const struct xdp_netdev *now, uint32_t i)
 {
-	return above(now->counts[i], port->dev.counts[i]);
+	return count_above(now->counts[i], port->dev.counts[i]);
 }
 
 /* Frames that arrived since another program detached ours. */
@@ -213,8 +213,9 @@ static uint64_t count_detached(const struct xdp_port *port,
 {
 	if (!__atomic_load_n(&port->is_detached, __ATOMIC_ACQUIRE))
 		return 0;
-	return above(now->counts[XDP_LINK_RX_PACKETS],
-		     __atomic_load_n(&port->n_detached_at, __ATOMIC_RELAXED));
+	return count_above(
+		now->counts[XDP_LINK_RX_PACKETS],
+		__atomic_load_n(&port->n_detached_at, __ATOMIC_RELAXED));
 }
 
 uint32_t mri_xdp_device_drops(const struct mr_port *base,
@@ -234,8 +235,8 @@ uint32_t mri_xdp_device_drops(const struct mr_port *base,
 	}
 	const struct mr_named_count counts[] = {
 		{ "rx_dropped",
-		  above(since_open(port, &now, XDP_LINK_RX_DROPPED),
-			n_in_queues) },
+		  count_above(since_open(port, &now, XDP_LINK_RX_DROPPED),
+			      n_in_queues) },
 		{ "rx_missed", since_open(port, &now, XDP_LINK_RX_MISSED) },
 		{ "rx_errors", since_open(port, &now, XDP_LINK_RX_ERRORS) },
 		{ "queue_without_socket", mri_xdp_n_unserved(port) },

@@ -186,9 +186,9 @@ static int check_port(struct xdp_served *served, const struct row *row,
 }
 
 /* -EPROTO: not a valid request. */
-static int dispatch(struct xdp_served *served, const void *request,
-		    size_t n_bytes, const int *fds, uint32_t n_fds,
-		    struct xdp_answer *answer, struct mr_reason *reason)
+static int serve_request(struct xdp_served *served, const void *request,
+			 size_t n_bytes, const int *fds, uint32_t n_fds,
+			 struct xdp_answer *answer, struct mr_reason *reason)
 {
 	const struct xdp_request r = { request, fds, n_fds };
 	const struct xdp_wire_head *head = request;
@@ -240,8 +240,8 @@ int mri_xdp_serve(struct xdp_served *served, const void *request,
 	struct xdp_wire_answer *a = xdp_answer_body(ret_answer);
 
 	mri_xdp_answer_error(ret_answer, 0, NULL);
-	a->err = dispatch(served, request, n_bytes, fds, n_fds, ret_answer,
-			  &a->reason);
+	a->err = serve_request(served, request, n_bytes, fds, n_fds, ret_answer,
+			       &a->reason);
 	if (a->err < 0 && a->reason.text[0] == '\0')
 		mr_fail(&a->reason, a->err, "the broker: %s",
 			mr_strerror(-a->err));

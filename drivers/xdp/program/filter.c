@@ -30,10 +30,10 @@ struct text {
 	size_t n; /* includes text that did not fit */
 };
 
-static void append(struct text *text, const char *format, ...)
+static void append_text(struct text *text, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-static void append(struct text *text, const char *format, ...)
+static void append_text(struct text *text, const char *format, ...)
 {
 	const size_t n =
 		text->n < sizeof(text->bytes) ? text->n : sizeof(text->bytes);
@@ -59,13 +59,13 @@ static bool is_number(const char *word, unsigned long min, unsigned long max)
 
 static bool add_vlan(struct text *text, char *word)
 {
-	append(text, "ether[14:2] & 0xfff = %s", word);
+	append_text(text, "ether[14:2] & 0xfff = %s", word);
 	return is_number(word, 0, 4095);
 }
 
 static bool add_ethertype(struct text *text, char *word)
 {
-	append(text, "ether proto %s", word);
+	append_text(text, "ether proto %s", word);
 	return is_number(word, 0x600, 0xffff);
 }
 
@@ -76,10 +76,10 @@ static bool add_dst(struct text *text, char *word)
 
 	for (const char *c = word; *c != '\0'; c++)
 		n_colons += *c == ':';
-	append(text, "%s %s",
-	       n_colons == 5 && strstr(word, "::") == NULL ? "ether dst" :
-							     "dst net",
-	       word);
+	append_text(text, "%s %s",
+		    n_colons == 5 && strstr(word, "::") == NULL ? "ether dst" :
+								  "dst net",
+		    word);
 	return word[0] != '\0' &&
 	       word[strspn(word, "0123456789abcdefABCDEF.:/")] == '\0';
 }
@@ -99,8 +99,8 @@ static bool add_port(struct text *text, char *word)
 			return false;
 	}
 	last = strchr(word, '-');
-	append(text, "%s port%s %s", protocol, last != NULL ? "range" : "",
-	       word);
+	append_text(text, "%s port%s %s", protocol, last != NULL ? "range" : "",
+		    word);
 	if (last == NULL)
 		return is_number(word, 0, 65535);
 	*last = '\0';
@@ -134,7 +134,7 @@ static void add_and(struct text *text)
 {
 	if (text->n > 0 && text->n < sizeof(text->bytes) &&
 	    text->bytes[text->n - 1] != '(')
-		append(text, " and ");
+		append_text(text, " and ");
 }
 
 static bool is_negative(const struct mr_spec *spec, uint32_t i)
@@ -156,9 +156,10 @@ static int add_shorthand(struct text *text, const struct mr_spec *spec,
 	snprintf(list, sizeof(list), "%s",
 		 value + (is_negative(spec, i) ? 4 : 0));
 	add_and(text);
-	append(text, "%s(%s", is_negative(spec, i) ? "not " : "", s->begin);
+	append_text(text, "%s(%s", is_negative(spec, i) ? "not " : "",
+		    s->begin);
 	while ((word = strsep(&rest, "+")) != NULL) {
-		append(text, "%s", sep);
+		append_text(text, "%s", sep);
 		sep = " or ";
 		if (!s->add(text, word))
 			return mr_fail(reason, -EINVAL,
@@ -166,7 +167,7 @@ static int add_shorthand(struct text *text, const struct mr_spec *spec,
 				       "the list (with + between) must be %s",
 				       s->key, value, s->values);
 	}
-	append(text, "%s)", s->end);
+	append_text(text, "%s)", s->end);
 	return 0;
 }
 
@@ -182,16 +183,16 @@ static int add_keys(struct text *text, const struct mr_spec *spec,
 		err = add_shorthand(text, spec, i, reason);
 	if (has_fragments) {
 		add_and(text);
-		append(text, "((");
+		append_text(text, "((");
 	}
 	if (expression != NULL) {
 		add_and(text);
-		append(text, "(%s)", expression);
+		append_text(text, "(%s)", expression);
 	}
 	if (err == 0)
 		err = add_shorthand(text, spec, PORTS, reason);
 	if (has_fragments)
-		append(text, ") or %s)", fragments);
+		append_text(text, ") or %s)", fragments);
 	if (err == 0 && is_negative(spec, VLAN))
 		err = add_shorthand(text, spec, VLAN, reason);
 	return err;

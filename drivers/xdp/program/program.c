@@ -214,7 +214,7 @@ static int attach_patiently(struct xdp_port *port, uint32_t mode_flag)
 	return fd;
 }
 
-static void unbind(struct xdp_port *port)
+static void forget_metadata(struct xdp_port *port)
 {
 	memset(port->lease.kfuncs, 0, sizeof(port->lease.kfuncs));
 	port->lease.meta_magic = 0;
@@ -240,7 +240,7 @@ static int join_dispatcher(struct xdp_port *port,
 	mode = xdp_multiprog__attach_mode(others);
 	xdp_multiprog__close(others);
 	mri_xdp_prog_close(port);
-	unbind(port);
+	forget_metadata(port);
 	err = open_program(port, true, has_frags, reterr_reason);
 	if (err < 0)
 		return err;
@@ -324,7 +324,7 @@ static int load_unbound(struct xdp_port *port, bool has_frags,
 			struct mr_reason *reterr_reason)
 {
 	mri_xdp_prog_close(port);
-	unbind(port);
+	forget_metadata(port);
 	return load_all(port, has_frags, reterr_reason);
 }
 
@@ -359,7 +359,7 @@ static int load_and_attach(struct xdp_port *port, bool has_frags,
 		 mri_xdp_known(port, XDP_DRV, XDP_BROKEN, NULL));
 	int fd, err;
 
-	unbind(port);
+	forget_metadata(port);
 	port->prog.unbound_why[0] = '\0';
 	if (!is_generic && port->options.prog == NULL)
 		mri_xdp_find_kfuncs(port);

@@ -79,7 +79,7 @@ static void reset_slot(struct xdp_rules *rules, uint32_t id)
 		store_generation(&rules->base.ways[slot][w].word, id);
 }
 
-static struct mr_flow_ends reversed(const struct mr_flow_ends *ends)
+static struct mr_flow_ends reverse_ends(const struct mr_flow_ends *ends)
 {
 	return (struct mr_flow_ends){ .src = ends->dst,
 				      .dst = ends->src,
@@ -114,7 +114,7 @@ static void fill_way(struct mr_flow_way *way, const struct mr_flow_ends *from,
 static struct xdp_flow_key flow_key(const struct xdp_rules *rules,
 				    const struct mr_rule *rule, uint32_t way)
 {
-	const struct mr_flow_ends back = reversed(&rule->as);
+	const struct mr_flow_ends back = reverse_ends(&rule->as);
 	const struct mr_flow_ends *ends = way == 0 ? &rule->from : &back;
 	const uint32_t port = way == 0 ? rule->port : rule->to;
 
@@ -184,8 +184,8 @@ static bool enter_flow(struct xdp_rules *rules, uint32_t id)
 {
 	const struct mr_rule *rule = &rules->base.rules[mr_rule_slot(id)];
 	struct mr_flow_way *ways = rules->base.ways[mr_rule_slot(id)];
-	const struct mr_flow_ends there = reversed(&rule->as);
-	const struct mr_flow_ends back = reversed(&rule->from);
+	const struct mr_flow_ends there = reverse_ends(&rule->as);
+	const struct mr_flow_ends back = reverse_ends(&rule->from);
 
 	fill_way(&ways[0], &rule->from, &rule->as);
 	fill_way(&ways[1], &there, &back);

@@ -69,7 +69,7 @@ static int find_napis(const struct xdp_port *port, uint32_t *ids)
 	return (int)n;
 }
 
-static int defer(struct xdp_port *port, uint32_t napi)
+static int defer_interrupts(struct xdp_port *port, uint32_t napi)
 {
 	const int err =
 		mri_xdp_change(port, XDP_SETTING_DEFER, napi, DEFER_HARD_IRQS);
@@ -106,9 +106,9 @@ void mri_xdp_busy_open(struct xdp_port *port)
 	}
 	port->lease.is_busy = true;
 	for (int i = 0; i < n && err == 0; i++)
-		err = defer(port, ids[i]);
+		err = defer_interrupts(port, ids[i]);
 	if (n < 0 || err == -EOPNOTSUPP)
-		err = defer(port, 0);
+		err = defer_interrupts(port, 0);
 	if (err < 0)
 		mr_log(port->base.ctx, MR_LOG_WARNING,
 		       "%s: cannot defer interrupts (%s), which compete with "

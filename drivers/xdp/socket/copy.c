@@ -14,8 +14,9 @@
 #include "socket/queue.h"
 #include "xdp.h"
 
-static void drop(struct xdp_txq *txq, struct mr_cache *cache,
-		 const struct mr_frame *in, uint32_t n, enum mr_tx_drop why)
+static void drop_frame(struct xdp_txq *txq, struct mr_cache *cache,
+		       const struct mr_frame *in, uint32_t n,
+		       enum mr_tx_drop why)
 {
 	mr_frame_free_bulk(cache, in, n);
 	mr_counter_add(&txq->base.stats.drops[why], 1);
@@ -52,8 +53,8 @@ static bool can_split(const struct xdp_txq *txq, const struct mr_frame *in,
 }
 
 /* Undo the references that a split has added to in[0..n), n_refs[] each. */
-static void unref(struct mr_cache *cache, const struct mr_frame *in,
-		  const uint32_t *n_refs, uint32_t n)
+static void undo_references(struct mr_cache *cache, const struct mr_frame *in,
+			    const uint32_t *n_refs, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t k = 0; k < n_refs[i]; k++)
@@ -61,9 +62,9 @@ static void unref(struct mr_cache *cache, const struct mr_frame *in,
 }
 
 /* 0: a page has as many owners as it can count; then the frame is copied. */
-static uint32_t split(struct xdp_txq *txq, struct mr_cache *cache,
-		      const struct mr_frame *in, uint32_t n,
-		      struct mr_frame out[MR_MAX_SEGS])
+static uint32_t split_entries(struct xdp_txq *txq, struct mr_cache *cache,
+			      const struct mr_frame *in, uint32_t n,
+			      struct mr_frame out[MR_MAX_SEGS])
 {
 	const uint32_t chunk_bytes = txq->chunk_mask + 1;
 	uint32_t n_refs[MR_MAX_SEGS] = { 0 };
@@ -82,7 +83,7 @@ static uint32_t split(struct xdp_txq *txq, struct mr_cache *cache,
 				break;
 			/* One more completion, so one more reference. */
 			if (mr_frame_ref(cache, &in[i], 1) < 0) {
-				unref(cache, in, n_refs, i + 1);
+				undo_references(cache, in, n_refs, i + 1);
 				return 0;
 			}
 			n_refs[i]++;
@@ -97,22 +98,22 @@ static uint32_t split(struct xdp_txq *txq, struct mr_cache *cache,
 	return n_out;
 }
 
-static uint32_t copy(struct xdp_txq *txq, struct mr_cache *cache,
-		     const struct mr_frame *in, uint32_t n,
-		     struct mr_frame out[MR_MAX_SEGS])
+static uint32_t copy_entries(struct xdp_txq *txq, struct mr_cache *cache,
+			     const struct mr_frame *in, uint32_t n,
+			     struct mr_frame out[MR_MAX_SEGS])
 {
 	const struct mr_port *port = &txq->port->base;
 	uint32_t n_out;
 
 	if (mr_frame_n_bytes(in, n) >
 	    (uint64_t)mr_port_room_bytes(port) * txq->max_segs) {
-		drop(txq, cache, in, n, MR_TX_DROP_TOO_LONG);
+		drop_frame(txq, cache, in, n, MR_TX_DROP_TOO_LONG);
 		return 0;
 	}
 	n_out = mr_port_copy_frame(port, cache, in, n, txq->n_registered_bytes,
 				   out);
 	if (n_out == 0)
-		drop(txq, cache, in, n, MR_TX_DROP_NO_BUFFER);
+		drop_frame(txq, cache, in, n, MR_TX_DROP_NO_BUFFER);
 	else
 		mr_frame_free_bulk(cache, in, n);
 	return n_out;
@@ -137,16 +138,16 @@ uint32_t mri_xdp_reshape(struct xdp_txq *txq, struct mr_cache *cache,
 	uint32_t n_out;
 
 	if (fault >= 0) {
-		drop(txq, cache, in, n, (enum mr_tx_drop)fault);
+		drop_frame(txq, cache, in, n, (enum mr_tx_drop)fault);
 		return 0;
 	}
 	if (can_split(txq, in, n)) {
-		n_out = split(txq, cache, in, n, out);
+		n_out = split_entries(txq, cache, in, n, out);
 		if (n_out > 0)
 			return n_out;
 	}
 	why = why_copied(txq, in, n);
-	n_out = copy(txq, cache, in, n, out);
+	n_out = copy_entries(txq, cache, in, n, out);
 	if (n_out > 0)
 		mr_counter_add(&txq->base.stats.events[why], 1);
 	return n_out;

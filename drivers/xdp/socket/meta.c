@@ -25,7 +25,8 @@ _Static_assert((int)XDP_RX_META_HASH == (int)MR_META_RSS_HASH << 1 &&
  * Read and erase the record that ends at this address; the next frame in this
  * buffer may have none. False: there is none.
  */
-static inline bool take(uint32_t magic, uint8_t *end, struct mr_meta *ret_meta)
+static inline bool take_record(uint32_t magic, uint8_t *end,
+			       struct mr_meta *ret_meta)
 {
 	/* Bit 0 is 0 here, and 1 in a ticket. */
 	const uint32_t mask = UINT32_MAX << XDP_RX_META_MAGIC_SHIFT | 1;
@@ -61,9 +62,10 @@ void mri_xdp_read_meta(const struct xdp_rxq *rxq, const struct mr_frame *frames,
 		    (i > 0 && frames[i - 1].flags & MR_FRAME_MORE))
 			continue;
 		/* Before the frame, or before its ticket. */
-		if (!take(magic, data, &ret_meta[i]))
-			(void)take(magic, data - sizeof(struct mr_flow_ticket),
-				   &ret_meta[i]);
+		if (!take_record(magic, data, &ret_meta[i]))
+			(void)take_record(magic,
+					  data - sizeof(struct mr_flow_ticket),
+					  &ret_meta[i]);
 	}
 }
 

@@ -35,7 +35,7 @@ static void wake_kernel(struct xdp_rxq *rxq)
 
 /* An empty burst. After a millisecond without a frame, wake the kernel even if
  * it has not asked for that: some drivers would never receive again. */
-static void idle(struct xdp_rxq *rxq)
+static void watch_idle_queue(struct xdp_rxq *rxq)
 {
 	uint64_t now_ns;
 
@@ -94,8 +94,8 @@ static void post(struct xdp_rxq *rxq, const uint64_t *addrs, uint32_t n)
 
 /* Give the kernel fresh buffers for those of n entries that leave the ring.
  * Returns the entries' bytes. */
-static uint64_t exchange(struct xdp_rxq *rxq, const uint64_t *fresh,
-			 const struct mr_frame *frames, uint32_t n)
+static uint64_t exchange_buffers(struct xdp_rxq *rxq, const uint64_t *fresh,
+				 const struct mr_frame *frames, uint32_t n)
 {
 	/* Copies, as in post(). */
 	uint8_t *const posted = rxq->posted;
@@ -182,7 +182,7 @@ static uint32_t refill(struct xdp_rxq *rxq, struct mr_cache *cache,
 	const uint32_t n_fresh = alloc_registered(rxq, cache, fresh, n);
 	const uint32_t n_used = mr_frame_n_whole(frames, n_fresh);
 
-	*ret_bytes = exchange(rxq, fresh, frames, n_used);
+	*ret_bytes = exchange_buffers(rxq, fresh, frames, n_used);
 	xdp_probe_refill(rxq->base.queue.idx, n_used);
 	if (n_used < n_fresh)
 		mr_frag_free_bulk(cache, fresh + n_used, n_fresh - n_used);
@@ -215,8 +215,8 @@ static uint32_t drop_without_tailroom(struct xdp_rxq *rxq,
 	return n_kept;
 }
 
-static void count(struct mr_rxq *rxq, const struct mr_frame *frames, uint32_t n,
-		  uint64_t n_bytes)
+static void count_received(struct mr_rxq *rxq, const struct mr_frame *frames,
+			   uint32_t n, uint64_t n_bytes)
 {
 	const uint32_t n_frames =
 		rxq->n_min > 1 ? mr_frame_n_frames(frames, n) : n;
@@ -250,7 +250,7 @@ uint32_t mri_xdp_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
 		if (rxq->tailroom_bytes > 0)
 			n_rx = drop_without_tailroom(rxq, cache, frames, n_rx,
 						     &n_bytes);
-		count(base, frames, n_rx, n_bytes);
+		count_received(base, frames, n_rx, n_bytes);
 		rxq->idle_since_ns = 0;
 	}
 
@@ -259,7 +259,7 @@ uint32_t mri_xdp_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
 	if (n_ready == 0 && rxq->is_busy)
 		poll_device(rxq);
 	else if (n_ready == 0)
-		idle(rxq);
+		watch_idle_queue(rxq);
 	if (rxq->has_partial_csums && n_rx > 0)
 		mr_counter_add(
 			&base->stats.events[MR_RX_EVENT_CSUM_PARTIAL],

@@ -27,7 +27,7 @@ enum {
 };
 
 /* Requests that the kernel grants, as MR_META_*. */
-static uint32_t grants(bool is_zc, uint64_t features)
+static uint32_t granted_requests(bool is_zc, uint64_t features)
 {
 	if (!is_zc)
 		return MR_META_TX_TIME;
@@ -44,7 +44,7 @@ uint32_t mri_xdp_request_bytes(const struct xdp_port *port, bool is_zc,
 		port->rxqs[0].has_partial_csums && port->is_software;
 	const uint32_t n_max = port->base.headroom_bytes;
 
-	if (port->options.meta && grants(is_zc, features) != 0 &&
+	if (port->options.meta && granted_requests(is_zc, features) != 0 &&
 	    n_max >= sizeof(struct xdp_tx_request))
 		return sizeof(struct xdp_tx_request);
 	return has_csum && n_max >= sizeof(struct xsk_tx_meta) ?
@@ -60,7 +60,7 @@ static uint32_t asks_of(const struct xdp_port *port)
 	    (port->lease.n_zc_queues > 0 &&
 	     mri_xdp_tx_metadata(port->dev.ifindex, &features) < 0))
 		return 0;
-	return grants(port->lease.n_zc_queues > 0, features);
+	return granted_requests(port->lease.n_zc_queues > 0, features);
 }
 
 static int open_queue(struct xdp_port *port, uint32_t i, uint32_t asks,
@@ -111,7 +111,7 @@ void mri_xdp_times_ask(struct xdp_txq *txq, const struct mr_meta *meta,
 	txq->times.n_asked++;
 }
 
-static void note(struct xdp_txq *txq, const struct xdp_tx_request *request)
+static void note_time(struct xdp_txq *txq, const struct xdp_tx_request *request)
 {
 	struct xdp_times *times = &txq->times;
 	/* What we wrote there ourselves, for a checksum, has 32 bits. */
@@ -144,7 +144,7 @@ void mri_xdp_times_note(struct xdp_txq *txq, uint32_t n)
 		if (request.magic != txq->times.magic)
 			continue;
 		memset(at, 0, sizeof(request));
-		note(txq, &request);
+		note_time(txq, &request);
 	}
 }
 
