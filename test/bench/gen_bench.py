@@ -5,8 +5,8 @@
 tx: frames per second into a veth, mr-bench beside dpdk-testpmd txonly over
 net_af_xdp and trafgen, in turns. rx: at which rates nothing is lost, mr-bench
 beside testpmd rxonly, in turns. live: live XDP frames from one core. null: what
-it costs to build a frame. What is measured and why so is in
-docs/performance.md. Needs root.
+it costs to build a frame. docs/performance.md says what is measured and why.
+Needs root.
 """
 import json
 import pathlib

@@ -8,8 +8,8 @@ user space: counted by a plug-in of QEMU, each instruction, no sampling. It has
 a processor of its own. Frames arrive together, nearly as many as a ring holds,
 while the machine is stopped, so that both find the same bursts.
 
-A poll that finds nothing is no work: what one costs is measured without
-traffic, and taken off as often as there were any. Time is not measured.
+A poll that finds nothing is no work: its cost is measured without traffic, and
+subtracted for each of them. Time is not measured.
 """
 import pathlib
 import sys

@@ -4,8 +4,8 @@
 
 Between veths: interleaved pairs A/B/B/A, each sample a fresh forwarder at
 overload, then one long run of each for user time, system calls, memory and
-the accounting invariants, and csum=auto beside csum=off. Then null: to null:. What
-is measured and why so is in docs/performance.md. Needs root.
+the accounting invariants, and csum=auto beside csum=off. Then null: to null:.
+docs/performance.md says what is measured and why. Needs root.
 """
 import sys
 

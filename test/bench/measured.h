@@ -5,8 +5,8 @@
  *     PROGRAM DEVICE rx
  * tx BURST N_FRAMES
  *
- * Prints "frames N". What counts is in measured_rx() and measured_tx(), which
- * are not inlined, so that nic_bench.py finds them by name.
+ * Prints "frames N". What is counted is in measured_rx() and measured_tx(),
+ * which are not inlined, so that nic_bench.py finds them by name.
  */
 #ifndef BENCH_MEASURED_H
 #define BENCH_MEASURED_H

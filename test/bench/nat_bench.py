@@ -4,8 +4,7 @@
 
 First the packet path on null: ports over a million sessions. Then mr-nat
 between veths: interleaved pairs with mr-l2fwd and with nftables masquerade.
-What is measured and why so is in docs/performance.md. The second part needs
-root.
+docs/performance.md says what is measured and why. The second part needs root.
 """
 import statistics
 import sys

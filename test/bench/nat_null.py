@@ -49,9 +49,9 @@ def medians(program, modes, n, **how):
 def stages(program, n, **how):
     """ns per packet by stage; the sum is the whole path.
 
-    From runs that do more and more, since a clock in the path would cost as
-    much as what it measures: the source, which frees; the same with sending;
-    the same with lookups; everything.
+    A clock in the path would cost as much as what it measures. So the stages
+    are differences of runs: the source, which frees; that with sending; that
+    with lookups; everything.
     """
     ns = medians(program, ("drop", "forward", "find", "nat"), n, **how)
     lookup = ns["find"] - ns["drop"]

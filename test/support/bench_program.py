@@ -31,12 +31,12 @@ class Done(namedtuple("Done", "rc out err")):
 
     @property
     def errors(self):
-        """Its lines on stderr but for warnings."""
+        """Its lines on stderr except warnings."""
         return errors_of(self.err)
 
 
 def run(*arguments, timeout_s=LIMIT_S, **more):
-    """mr-bench to its end: exit status, stdout, stderr."""
+    """Run mr-bench until it ends: exit status, stdout, stderr."""
     done = subprocess.run([BENCH, *map(str, arguments)], text=True,
                           capture_output=True, check=False,
                           timeout=timeout_s, **more)

@@ -37,7 +37,7 @@ class Commands:
         self.is_over = False
 
     def end(self, *_: object) -> None:
-        """End what runs, and start nothing more; a handler of signals, too."""
+        """End what runs and start nothing more. It can handle signals."""
         self.is_over = True
 
     def run(self, command: Iterable[object], limit_s: float,
@@ -60,7 +60,7 @@ class Commands:
                 stderr=subprocess.STDOUT, env=env, start_new_session=True,
                 preexec_fn=prepare)
             was_ended = self._follow(process.pid, out.fileno(), on_line)
-            # Its number is not another's yet: it is a zombie until wait4().
+            # It is a zombie until wait4(), so no other process has its number.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             _, status, used = os.wait4(process.pid, 0)

@@ -68,7 +68,7 @@ static inline uint64_t resident_bytes(uint8_t *base, uint64_t n_bytes)
 	return n;
 }
 
-/* A table's resident memory, besides its own small struct. */
+/* A table's resident memory, without its own small struct. */
 static inline uint64_t flow_resident_bytes(const struct mr_flow_table *table)
 {
 	const struct mri_space *const spaces[] = { &table->bucket_space,

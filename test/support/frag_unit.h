@@ -11,7 +11,7 @@ struct frag_fixture {
 	struct pool_fixture p;
 	struct mr_cache *other; /* of the same pool */
 	struct mr_frag_cache *frags;
-	uint64_t n_over; /* frees too many, as the test knows */
+	uint64_t n_over; /* the test frees too many on purpose */
 };
 
 static inline void open_frags(struct frag_fixture *f, uint32_t n_pages,

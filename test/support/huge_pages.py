@@ -3,7 +3,7 @@
 import os
 import pathlib
 
-# A machine that lends us its last page has none for its other programs.
+# Left to other programs.
 SPARE_MIB = 512
 
 
@@ -24,10 +24,10 @@ def free_mib():
 
 
 class HugePages:
-    """Huge pages for as long as the with statement lasts, if they can be had.
+    """Adds huge pages while a with statement runs, if the kernel has them.
 
-    Others take and give them at the same time: so each run looks again, and
-    the end takes away as many as were added, not what others did.
+    Others take and return some at the same time, so each run looks again, and
+    the end removes only as many as were added.
     """
     PATH = pathlib.Path("/proc/sys/vm/nr_hugepages")
 
@@ -42,7 +42,7 @@ class HugePages:
             self.add(-self.n_added)
 
     def add(self, n):
-        """Have n more of them, if the kernel lets us and finds them."""
+        """Add n pages, if the kernel allows that and finds them."""
         try:
             before = int(self.PATH.read_text())
             self.PATH.write_text(str(max(0, before + n)))

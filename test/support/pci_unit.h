@@ -16,7 +16,7 @@ struct pci_fixture {
 	struct mr_region *region;
 	struct soft_pci nic;
 	struct mr_pci *pci;
-	uint32_t n_fds; /* open before the device was */
+	uint32_t n_fds; /* open before the device was opened */
 	struct mr_reason why;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of pools, with a fixture, `f`. If one opens it and does not close it,
- * it is closed behind the test, which checks that everything was freed. To be
- * included after headers whose functions have a parameter of that name.
+ * Tests of pools, with a fixture, `f`. A fixture that a test leaves open is
+ * closed afterwards, which checks that everything was freed. Include this after
+ * headers whose functions have a parameter of that name.
  */
 #ifndef SUPPORT_POOL_TEST_H
 #define SUPPORT_POOL_TEST_H

@@ -96,8 +96,8 @@ class Result:
 
 
 def report_skips(results):
-    """Each reason once per meson test, with the tests that it holds for;
-    what ThreadSanitizer's run only says again is left out."""
+    """Print each reason once per meson test, with the tests it holds for,
+    without those that ThreadSanitizer's run repeats."""
     if not any(result.why for result in results):
         return
     print("\nSkipped, and why:")

@@ -356,7 +356,7 @@ class Runner:
 
 
 def suites_of(test):
-    """Of what suites a test is, as meson.build calls them."""
+    """The suites of a test, by meson.build's names."""
     return {suite.split(":")[-1] for suite in test["suite"]}
 
 

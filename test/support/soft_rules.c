@@ -512,7 +512,7 @@ static int ruled_open(struct mr_port *port, const struct mr_spec *spec,
 	return err;
 }
 
-/* The table of pair:, which the library does not export, is in its ports. */
+/* The library does not export the table of pair:, but its ports point to it. */
 static int find_pair(void)
 {
 	const struct mr_pool_config pool_config = { .size = sizeof(pool_config),

@@ -55,7 +55,7 @@ void test_show_crash(void)
 						      SA_NODEFER };
 	void *call;
 
-	(void)backtrace(&call, 1); /* it loads libgcc, now rather than then */
+	(void)backtrace(&call, 1); /* load libgcc now, not during a crash */
 	sigaction(SIGSEGV, &action, &fail_test);
 }
 

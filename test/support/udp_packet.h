@@ -3,7 +3,7 @@
  * UDP over IPv4 with five bytes of payload. Its checksum field has the
  * pseudo-header's sum, 0a00 + 0001 + 0a00 + 0002 + 0011 + 000d = 1421; the
  * complete one is 1421 + 0007 + 0009 + 000d + 0102 + 0304 + 0500 = 1d44,
- * complemented: all computed by hand.
+ * complemented, all computed by hand.
  */
 #ifndef SUPPORT_UDP_PACKET_H
 #define SUPPORT_UDP_PACKET_H

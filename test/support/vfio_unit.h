@@ -19,7 +19,7 @@ struct vfio_fixture {
 	struct mr_ctx *ctx;
 	struct mr_region *region;
 	struct mr_pci *pci;
-	uint32_t n_fds; /* open before the device was */
+	uint32_t n_fds; /* open before the device was opened */
 	struct mr_reason why;
 };
 

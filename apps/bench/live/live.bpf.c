@@ -355,8 +355,8 @@ static __always_inline bool make_frame(struct xdp_md *ctx, __u32 i,
 	return true;
 }
 
-/* At full speed and without stamps, no frame needs the time: then the clock is
- * only read now and then, to find the end. */
+/* At full speed and without stamps, no frame needs the time, so the clock is
+ * read only now and then, to find the end. */
 static __always_inline __u64 clock_now(void)
 {
 	if (orders.gap != 0 || shape.is_stamped || n_runs++ % READ_EVERY == 0)
@@ -396,7 +396,7 @@ static __always_inline bool is_ours(const struct net_device *dev)
 	       bpf_get_current_task() == task;
 }
 
-/* XDP_TX sends a frame to the interface that it came from. */
+/* XDP_TX sends a frame out of the interface that it came from. */
 SEC("tp_btf/xdp_devmap_xmit")
 int BPF_PROG(live_refused, const struct net_device *from,
 	     const struct net_device *to, int sent, int drops)

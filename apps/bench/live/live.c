@@ -22,18 +22,18 @@
 #include "stream/compiled.h"
 #include "support/specs.h"
 
-#include "live.skel.h" /* has the structs of the above */
+#include "live.skel.h" /* uses the structs of the headers above */
 
 enum {
 	PREFIX_CHARS = sizeof("live:") - 1,
 	/* What the kernel allows above the MTU: an Ethernet header and a VLAN
 	 * tag (xdp_ok_fwd_dev()). */
 	MORE_THAN_MTU = 18,
-	MOST_GAP_S = 60, /* less is no rate, but a wrong unit */
-	/* The longest gap of Poisson's is 7.6 times that; it is kept in 64 bits
-	 * as 2^-12 ns. */
+	MOST_GAP_S = 60, /* a lower rate is a mistake in the unit */
+	/* The longest gap of a Poisson process is 7.6 times that; it is kept in
+	 * 64 bits, in units of 2^-12 ns. */
 	MOST_MEAN_GAP_S = 8,
-	MOST_LAG_S = 86400, /* live_due_before() knows no longer ones */
+	MOST_LAG_S = 86400, /* the longest that live_due_before() handles */
 	/*
 	 * Runs of the program in a call. A signal ends it long before that: a
 	 * run takes at least 20 ns, so this many take 85 s. A call that ends by
@@ -148,7 +148,7 @@ static int load_streams(struct place *place, const struct streams *streams,
 
 static void on_alarm(int sig)
 {
-	(void)sig; /* that the kernel's loop ends is all it is for */
+	(void)sig; /* it only has to end the kernel's loop */
 }
 
 static void arm_timer(struct place *place, uint64_t first_ns)
@@ -376,8 +376,8 @@ static int place_begin(struct place *place, const struct streams *streams,
 	return 0;
 }
 
-/* The thread is in the kernel meanwhile, receives SIGALRM, and starts with 10
- * to 30 ms of set-up there. */
+/* Meanwhile the thread is in the kernel, where set-up takes the first 10 to 30
+ * ms; SIGALRM ends that. */
 static int place_run(struct place *place, struct mr_reason *why)
 {
 	/* No SA_RESTART: a signal must end the kernel's loop with EINTR. */

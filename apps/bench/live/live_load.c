@@ -12,7 +12,7 @@
 #include "live/live.h"
 #include "support/specs.h"
 
-#include "live.skel.h" /* has the structs of the above */
+#include "live.skel.h" /* uses the structs of the headers above */
 
 static int print_nothing(enum libbpf_print_level level, const char *format,
 			 va_list args)

@@ -20,9 +20,9 @@ enum {
 	LIVE_MAX_SIZES = 1024, /* turns of all mixes together */
 	LIVE_MAX_STAMPS = 8,   /* places of stamps: lengths of stamped frames */
 	LIVE_HEADER_BYTES = 96, /* what is written anew of each frame */
-	LIVE_SHORT_BYTES = 56,  /* what of it the shortest frame has */
+	LIVE_SHORT_BYTES = 56,  /* how much of it the shortest frame has */
 	LIVE_MIN_BYTES = 60,
-	LIVE_MAX_BYTES = 3000, /* of an OS page, less what the kernel keeps */
+	LIVE_MAX_BYTES = 3000, /* the kernel keeps the rest of an OS page */
 	LIVE_STAMP_BYTES = 18, /* stream/stamp.h */
 	LIVE_NO_SET = 0xffff,
 	LIVE_LATENESS =
@@ -108,13 +108,13 @@ struct live_counts {
 	__u64 n_no_way;  /* of them: what it cannot send at all */
 	__u64 n_unsent;  /* given up, because they were late */
 	__u64 n_set_up;  /* of them: while a call was set up */
-	__u64 n_bytes;   /* of those passed that there is a way for */
+	__u64 n_bytes;   /* of frames passed, without those of n_no_way */
 	__u64 last_ns;   /* when the last was passed */
 	__u64 late_max_ns;
 	__u64 by_stream[LIVE_MAX_STREAMS]; /* as n_bytes */
 	struct live_due due;
 	__u32 has_begun, is_done;
-	__u32 is_set_up; /* nothing has been due in this call so far */
+	__u32 is_set_up; /* no frame was due in this call so far */
 	__u32 reserved;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Turns compiled streams into tables for the program in the kernel: fixed
- * sizes, no pointers. Refuses what has no room there by name. */
+ * sizes, no pointers. Refuses what has no room there, and names it. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -232,6 +232,6 @@ int live_shape_of(const struct streams *streams, uint32_t sender,
 			return err;
 	}
 	if (ret->n_stamps == 1)
-		ret->n_stamps = 0; /* each is written over the last one */
+		ret->n_stamps = 0; /* each overwrites the one before */
 	return 0;
 }

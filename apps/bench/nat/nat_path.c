@@ -24,7 +24,7 @@ enum {
 };
 
 static const uint64_t arp_wait_ns = 100 * 1000000ull;
-/* How long it waits for late frames. */
+/* How long to wait for late frames. */
 static const uint64_t settle_ns = 500 * 1000000ull;
 static const uint64_t stuck_ns = 2000 * 1000000ull;
 static const uint64_t poll_ns = 100 * 1000000ull;

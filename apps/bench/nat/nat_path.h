@@ -35,8 +35,8 @@ struct nat_path {
 	struct nat_side client, server;
 	struct nat_tuple *tuples; /* by number */
 	uint8_t *states;          /* of them */
-	uint32_t n_room, n_known; /* numbers: there is room for, in use */
-	uint8_t awaited;          /* state, of the phase at hand, */
+	uint32_t n_room, n_known; /* connections that fit, and that exist */
+	uint8_t awaited;          /* the state that the phase awaits, */
 	uint32_t first, n_last;   /* and its numbers */
 	uint64_t n_arrived;       /* of it, each number once */
 	uint64_t next_poll_ns;    /* of the ports, in it */
@@ -55,7 +55,7 @@ struct nat_counts {
 	/* Frames that the tester's ports received and dropped, by their own
 	 * counters: the NAT did not lose these. */
 	uint64_t n_dropped_here;
-	bool is_unsent; /* not at the rate: says nothing of the NAT */
+	bool is_unsent; /* too slow to say anything about the NAT */
 };
 
 /* The phases return 0, or -errno with the reason. */

@@ -32,7 +32,7 @@ static bool has_invariant_counter(void)
 /* Both clocks at one moment. */
 struct pair {
 	uint64_t ns, ticks;
-	uint64_t width_ns; /* it lies within that */
+	uint64_t width_ns; /* how far it may be off */
 };
 
 /* The counter between two readings of the clock: the closest of some. */

@@ -24,7 +24,7 @@ struct clock {
 	uint64_t virtual_ns;
 	uint64_t start_ns;    /* CLOCK_MONOTONIC when the run began */
 	uint64_t start_ticks; /* the counter at that moment */
-	uint64_t ns_per_tick; /* 32 bits of it are behind the point */
+	uint64_t ns_per_tick; /* fixed point: 32 bits of fraction */
 	uint64_t error_ns;    /* of a reading, measured; 0: virtual */
 	/* The first pair of readings, to measure the counter's speed. */
 	uint64_t first_ns, first_ticks;

@@ -33,7 +33,7 @@ struct device {
 	struct device_counts counts;
 	/* Frames that got as far as corruption, reordering, doubling. */
 	uint64_t n_passed, n_queued, n_put;
-	double free_ns; /* when the server has none to serve */
+	double free_ns; /* when the server is free */
 	double period_ns;
 	/* The frame that is held back until so many more have overtaken it. */
 	struct held aside;

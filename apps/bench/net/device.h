@@ -20,8 +20,8 @@ struct device_config {
 	uint32_t reorder_by; /* that many frames overtake it: 1 or more */
 	uint32_t dup_every;  /* the second one directly behind the first */
 	uint64_t delay_ns;
-	double rate_pps;       /* it serves one frame after the other */
-	uint32_t queue_frames; /* wait for that at most; 0: 64 */
+	double rate_pps;       /* one frame after another */
+	uint32_t queue_frames; /* that may wait for it; 0: 64 */
 };
 
 /* received + duplicated = forwarded + lost + overrun + held; in frames. */

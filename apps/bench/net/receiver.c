@@ -9,7 +9,7 @@
 
 enum {
 	OFFSET_READINGS = 8,
-	OFFSET_NS = 100000000, /* how long one is good for */
+	OFFSET_NS = 100000000, /* how long an offset is used */
 };
 
 /* Counters of two cores may differ by a few ns; an age below 0 is 0. */
@@ -125,8 +125,8 @@ static uint64_t arrival_ns(struct receiver *receiver,
 	if (!receiver->device_clock.is_readable)
 		return now_ns;
 	at = meta->rx_ns - receiver->device_clock.offset_ns;
-	/* A frame arrives before it is received; otherwise the clock is another
-	 * one. */
+	/* A frame arrives before it is received; otherwise the time is of
+	 * another clock. */
 	return at <= now_ns ? at : now_ns;
 }
 

@@ -25,11 +25,11 @@ struct receiver {
 	struct runs *runs;    /* of other programs; NULL: this one sends */
 	uint32_t run_at;      /* the last one's; see runs.h */
 	struct track *tracks; /* by lane */
-	struct hist *latency; /* NULL: the sender's clock is another */
+	struct hist *latency; /* NULL: the sender has another clock */
 	struct spans *late; /* the latest of each burst; NULL: none are kept */
 	struct span latest; /* of the burst at hand */
 	uint64_t n_received, n_foreign;
-	uint32_t n_lanes; /* one more than the highest that came */
+	uint32_t n_lanes; /* one more than the highest received */
 	/* First and last arrival of the trial's frames; UINT64_MAX and 0: none
 	 * yet. */
 	uint64_t first_ns, last_ns;

@@ -97,7 +97,7 @@ json_t *relay_path(const char *path)
 	char *text = calloc(1, 2 * n + 1);
 	json_t *string;
 
-	/* As everywhere in an application: no memory is the end. */
+	/* Applications end when memory runs out. */
 	if (text == NULL)
 		abort();
 	for (size_t i = 0; i < n; i++)

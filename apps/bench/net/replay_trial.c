@@ -222,7 +222,7 @@ void replay_add_trial(void *app)
 				     (uint64_t)((double)replay->timing.due_ns /
 						replay->speed);
 
-	/* Applications end if they have no memory. */
+	/* Applications end when memory runs out. */
 	if (trial == NULL)
 		abort();
 	trial->drops = calloc(MAX_REPLAY_ROWS, sizeof(*trial->drops));

@@ -11,7 +11,7 @@ enum swap_layer { SWAP_MACS = 2, SWAP_ADDRESSES = 3, SWAP_PORTS = 4 };
 enum swap_result {
 	SWAP_DONE,
 	SWAP_RUNT,  /* no Ethernet header */
-	SWAP_GROUP, /* to many: there is no one whose answer it could be */
+	SWAP_GROUP, /* to a group: no single host could have answered it */
 };
 
 /*
@@ -23,7 +23,7 @@ enum swap_result swap_frame(uint8_t *bytes, uint32_t n_bytes, uint32_t n_frame,
 			    enum swap_layer layer);
 
 /*
- * Turn an ARP request for any address into the reply that it is at mac. Returns
+ * Turn an ARP request for any address into the reply that mac has it. Returns
  * whether it was one; probes (RFC 5227) and announcements are not answered.
  */
 int swap_arp(uint8_t *bytes, uint32_t n_bytes, const uint8_t *mac);

@@ -99,9 +99,9 @@ void tester_choose_macs(const struct tester *tester, uint32_t t,
 			 mac_or_none(&tester->macs[tester->rx[t]]);
 }
 
-/* Choose destinations that nobody gave. With a single port, a reflector returns
- * the frames; the address is then one that nobody has, which switches flood
- * like a group address. */
+/* Choose the destinations that the user did not. With a single port, a
+ * reflector returns the frames; the address is then one that nobody has, which
+ * switches flood like a group address. */
 static void choose_defaults(const struct tester *tester, uint32_t t,
 			    struct stream_defaults *defaults)
 {

@@ -35,7 +35,7 @@ struct tester_config {
 	/* One thread and a virtual clock: memory ports only. */
 	bool is_virtual;
 	const json_t *streams; /* see streams_make(); outlives the tester */
-	bool is_unstamped; /* frames as they are: nothing can be told of them */
+	bool is_unstamped; /* sent as they are: no trial recognizes them */
 	bool has_unstamped; /* the command has an option for that */
 	uint64_t seed;
 	uint8_t dst_mac[6];
@@ -64,8 +64,8 @@ struct sending_place {
 	const struct place_ops *ops;
 	struct place *place;
 	uint32_t t;       /* place in tx */
-	uint32_t is_done; /* its thread says so */
-	int err;          /* that it ended with, and why: then, too */
+	uint32_t is_done; /* set by its thread */
+	int err;          /* of its end, like why; valid if is_done */
 	struct mr_reason why;
 };
 
@@ -82,7 +82,7 @@ struct seat {
 	struct sender *senders[MAX_SENDERS];
 	struct receiver *receivers[MAX_RECEIVERS];
 	uint32_t n_senders, n_receivers;
-	struct sending_place *place; /* it has the thread for itself; or NULL */
+	struct sending_place *place; /* has the thread to itself; NULL: none */
 	bool has_device;
 	uint64_t busy_ns, all_ns; /* of the trial; it writes them */
 	uint64_t user_ns, system_ns;
@@ -119,7 +119,7 @@ struct tester {
 	/* Of the trial. */
 	uint32_t n_trials;
 	uint32_t magic;
-	uint16_t run; /* that another program receives; 0: none */
+	uint16_t run; /* for another program to receive; 0: none */
 	struct streams *streams[MAX_PORTS]; /* by place in tx */
 	struct builder *builders[MAX_SENDERS];
 	struct tracker tracker;
@@ -132,7 +132,7 @@ struct tester {
 	uint32_t is_cut;      /* senders end, receivers go on */
 	uint32_t is_stopping; /* threads end their rounds */
 	bool is_ended;        /* by progress(), as by a signal */
-	bool is_hung;         /* a thread did not end: it uses all of this */
+	bool is_hung;         /* a thread did not end and uses all this */
 
 	struct trial_result *so_far;
 	tester_progress_fn *progress; /* NULL: none */

@@ -151,7 +151,7 @@ static void deepen_rings(const struct tester *tester,
 	uint32_t n = DEEP_RING;
 
 	if (plane->port.n_ring != 0 || plane->n_pages != 0)
-		return; /* somebody did, or how many pages there are for it */
+		return; /* the user chose it, or the number of pages */
 	while (n > USUAL_RING && n * most_queues(plane) > DEEP_ENTRIES)
 		n /= 2;
 	for (uint32_t i = 0; i < tester->n_ports; i++) {

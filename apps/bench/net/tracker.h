@@ -21,7 +21,7 @@
 
 /* A receiver's view of a lane. */
 struct track {
-	uint64_t next; /* one more than the highest number that came */
+	uint64_t next; /* one more than the highest number received */
 	uint64_t unique, duplicates, reordered, too_old;
 	uint64_t longest_gap;
 	uint64_t reserved[2]; /* a cache line */

@@ -29,8 +29,8 @@ struct trial_config {
 	uint32_t burst_frames; /* PACE_BURSTS; 0: 32 */
 	uint64_t duration_ns;  /* of sending; 0: until n_frames, or forever */
 	uint64_t n_frames;     /* 0: no limit */
-	uint64_t settle_ns;    /* wait for late frames behind it; 0: 100 ms */
-	uint64_t max_lag_ns;   /* due longer ago: given up; 0: 10 ms */
+	uint64_t settle_ns;    /* wait for late frames after it; 0: 100 ms */
+	uint64_t max_lag_ns;   /* give up frames due longer ago; 0: 10 ms */
 	uint32_t frame_bytes;  /* of streams that do not say their size, without
 				* FCS; 0: as opened */
 };
@@ -76,7 +76,7 @@ struct trial_direction {
  */
 struct trial_tail {
 	uint64_t late_ns, waited_ns, still_ns, called_ns;
-	uint64_t least_ns; /* if shorter ones than that are not in late_ns */
+	uint64_t least_ns; /* latencies below this are not in late_ns */
 	/* The longest time between two polls of a sender and of a receiver. */
 	uint64_t tx_away_ns, rx_away_ns;
 	/* Sums over all threads and the whole trial. */
@@ -101,7 +101,7 @@ struct trial_result {
 	uint32_t n_runs;        /* of other programs whose frames arrived */
 	struct trial_lane *streams;
 	uint32_t n_streams;
-	struct trial_direction *directions; /* 0 where there is but one */
+	struct trial_direction *directions; /* 0 if there is only one */
 	uint32_t n_directions;
 	struct trial_drop *drops;
 	uint32_t n_drops;

@@ -159,7 +159,7 @@ static inline void stamp_one(const struct lane *lane, const struct shape *shape,
 	uint32_t sum;
 
 	stamp_write_numbers(c->bytes[i] + shape->n_bytes, seq, due);
-	/* At an odd offset each byte is the other one of its word. */
+	/* At an odd offset, upper and lower bytes of words change places. */
 	sum = stamp_sum(seq, due);
 	c->l4[i] += shape->is_stamp_odd ? fold_sum(sum) << 8 : sum;
 }

@@ -51,7 +51,7 @@ static inline bool stamp_read(const uint8_t *frame_end, uint32_t magic,
 	if (be32toh(word) != magic)
 		return false;
 	memcpy(&half, frame_end - 14, sizeof(half));
-	/* The bytes in front and behind are shifted out. */
+	/* Shift out the bytes before and after it. */
 	memcpy(&seq, frame_end - 12, sizeof(seq));
 	memcpy(&due, frame_end - 8, sizeof(due));
 	ret->lane = be16toh(half);
@@ -60,7 +60,7 @@ static inline bool stamp_read(const uint8_t *frame_end, uint32_t magic,
 	return true;
 }
 
-/* Write sequence number and due; magic and lane are there already. */
+/* Write sequence number and due; magic and lane are in the template. */
 static inline void stamp_write_numbers(uint8_t *frame_end, uint64_t seq,
 				       uint64_t due_ns)
 {

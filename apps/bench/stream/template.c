@@ -219,7 +219,7 @@ int layout_find(const uint8_t *bytes, uint32_t n_bytes, struct layout *ret)
 	if (n_bytes < MR_ETH_BYTES ||
 	    mr_net_parse(bytes, n_bytes, n_bytes, view) < 0)
 		return -EBADMSG;
-	/* At most two, as mr_net_parse() has it. */
+	/* At most two, as in mr_net_parse(). */
 	for (uint32_t n_tags = 0; n_tags < 2; n_tags++) {
 		type = window_get(bytes + at, 2);
 		if (type != MR_ETHER_VLAN && type != ETHER_QINQ)

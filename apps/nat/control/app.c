@@ -320,7 +320,7 @@ static const char *side_name(uint32_t side)
 	return side == NAT_INSIDE ? "inside" : "outside";
 }
 
-/* Whoever is behind a link may be another, and must know where we are. */
+/* The neighbours of a link may be others now, and must learn our address. */
 static void take_link(struct app *app, uint32_t port_idx)
 {
 	struct mr_link link;

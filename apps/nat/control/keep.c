@@ -13,7 +13,7 @@
 #include "support/background.h"
 #include "support/text.h"
 
-enum { DISK_MS = 5000 }; /* to wait for it at exit */
+enum { DISK_MS = 5000 }; /* how long to wait for it at exit */
 
 struct nat_keep {
 	struct app *app;
@@ -25,7 +25,7 @@ struct nat_keep {
 	bool is_asked;
 	uint64_t n_begun, n_done; /* snapshots */
 	uint64_t n_saved;         /* the last one written */
-	uint64_t wanted;          /* due at once, up to this number */
+	uint64_t wanted;          /* write at once, up to this number */
 	uint32_t last_s;          /* when the last one finished */
 	bool has_failed;          /* the last write; reported */
 	char path[256];           /* of the last one written */

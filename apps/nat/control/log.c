@@ -144,7 +144,7 @@ void nat_log_put(void *opaque, const struct nat_log_event *event)
 	union slot slot = { 0 };
 
 	slot.event = *event;
-	/* There is never room for just one entry: all come in pairs. */
+	/* Never room for just one entry: all come in pairs. */
 	if (mr_ring_spsc_enqueue_burst(ring->ring, slot.entries,
 				       EVENT_ENTRIES) < EVENT_ENTRIES)
 		counter_add(&ring->n_lost, 1);
@@ -220,7 +220,7 @@ bool nat_log_flush(struct nat_log *log, uint32_t now_s,
 {
 	log->epoch_s = (int64_t)time(NULL) - now_s;
 	if (log->file != NULL)
-		clearerr(log->file); /* it may have room again */
+		clearerr(log->file); /* the disk may have room again */
 	for (uint32_t w = 0; w < log->n_workers; w++) {
 		struct nat_log_ring *ring = &log->rings[w];
 		union slot slots[BURST_EVENTS];

@@ -25,7 +25,7 @@ struct nat_ask {
 	uint32_t worker; /* next worker to ask */
 	uint64_t cursor;
 	uint64_t n;        /* sessions, for the last line */
-	uint64_t snapshot; /* that lacks them; 0: not yet known */
+	uint64_t snapshot; /* the snapshot without them; 0: not yet known */
 	uint64_t since_ns; /* the snapshot was wanted */
 };
 
@@ -254,7 +254,7 @@ bool nat_answers_ready(void *opaque)
 	struct app *app = opaque;
 	uint64_t n;
 
-	/* It may be empty: each request shows whether it was answered. */
+	/* Perhaps nothing to read: each request shows if it was answered. */
 	if (read(app->answered_fd, &n, sizeof(n)) < 0)
 		n = 0;
 	for (uint32_t w = 0; w < app->n_workers; w++) {
@@ -272,7 +272,7 @@ bool nat_answers_ready(void *opaque)
 		}
 	}
 	nat_offload_serve(app);
-	nat_reload_ask(app); /* before clients: waits for one request */
+	nat_reload_ask(app); /* before clients: it waits for one request */
 	control_advance(app->control);
 	nat_keep_advance(app->keep); /* clients' requests first */
 	return false;

@@ -12,7 +12,7 @@
 
 enum { PUBLISH_NS = 100000000 };
 
-/* What does not fit into the queue, or the ring to its owner, is lost. */
+/* Frames that do not fit into the queue, or its owner's ring, are dropped. */
 static inline void send_outbox(struct nat_worker *w, struct recorder *recorder,
 			       enum nat_side to)
 {

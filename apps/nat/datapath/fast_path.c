@@ -136,7 +136,7 @@ static void parse_plain(struct nat_path *path, enum nat_side from,
 }
 
 /*
- * Stage 2: look them all up, then what they point to: each loop finds in the
+ * Stage 2: look all of them up, then what they point to. Each loop finds in the
  * cache what the previous one prefetched.
  */
 static void look_up_maps(struct nat_path *path, enum nat_side from,
@@ -180,7 +180,7 @@ static inline uint32_t find_mac(struct nat_path *path, enum nat_side to,
 	    nat_neighbours_is_fresh(path->neighbours, *slot, to, hop,
 				    path->now_s, ret_mac))
 		return *slot;
-	*slot = 0; /* any will do: it is compared */
+	*slot = 0; /* any slot: it is compared later */
 	return NAT_SLOT_NONE;
 }
 

@@ -214,8 +214,8 @@ static void forward_to(struct nat_path *path, struct nat_packet *packet,
 		nat_send(path, packet, verdict->to, mac);
 }
 
-/* Its source is translated; whichever worker has its other end does the rest,
- * and treats both as one router hop. */
+/* Its source is translated; the worker of its other end does the rest, and
+ * counts both as one router hop. */
 static void send_to_other_worker(struct nat_path *path,
 				 struct nat_packet *packet,
 				 const struct nat_verdict *verdict)

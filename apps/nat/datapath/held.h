@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Frames that wait: for a neighbour, for the first fragment, for a SYN from
+ * Frames that wait for a neighbour, for the first fragment, or for a SYN from
  * inside. One bounded store per worker, with a FIFO per awaited event.
  */
 #ifndef NAT_HELD_H

@@ -136,9 +136,9 @@ static uint32_t fix_ip_sum(struct embedded *e, uint32_t delta)
 }
 
 /*
- * Change the source or destination of the embedded packet, and update its own
- * checksums, if present, and the error's. Its layer-4 checksum is not verified:
- * what was wrong stays wrong.
+ * Change the source or destination of the embedded packet, and update its
+ * checksums, if present, and the error's. The embedded layer-4 checksum is not
+ * verified: a wrong one stays wrong.
  */
 static void replace_end(struct nat_packet *packet, struct embedded *e,
 			bool is_source, uint32_t addr, uint16_t port)

@@ -63,7 +63,7 @@ int nat_neighbours_create(const struct nat_config *config,
 	}
 	/* It is read at random: use one huge page, if available. */
 	madvise(neighbours->slots, n_bytes, MADV_HUGEPAGE);
-	do { /* repeats for one seed in a million */
+	do { /* fails for one seed in a million */
 		memset(neighbours->slots, 0, n_bytes);
 		if (getrandom(&neighbours->seed, sizeof(neighbours->seed), 0) <
 		    0)

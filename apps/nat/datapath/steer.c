@@ -242,7 +242,7 @@ static void put_into_ring(struct nat_steer *steer, struct nat_stats *stats,
 	struct nat_steering *s = steer->steering;
 	struct stage *stage = &steer->stages[to * NAT_LANES + lane];
 	struct mr_ring_spsc *ring = ring_of(s, steer->worker->idx, to, lane);
-	/* Room can only grow meanwhile: the other side takes, only we put. */
+	/* Room can only grow meanwhile: nobody else adds frames. */
 	const uint32_t n_room = s->n_entries - mr_ring_spsc_count(ring);
 	const uint32_t n_fit = stage->n <= n_room ?
 				       stage->n :

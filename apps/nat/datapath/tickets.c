@@ -6,10 +6,10 @@
 #include "tickets.h"
 
 enum {
-	N_TICKETS = 4096,  /* more than the frames in an rx and a tx queue; one
-			    * that is lost is the next one's matter */
-	SENT_NS = 1000000, /* when another worker has sent what it was given */
-	AWAKE_NS = 50000000, /* how long it is worth to wait for the device */
+	N_TICKETS = 4096,  /* more than the frames in an rx and a tx queue; the
+			    * next ticket stands in for one that is lost */
+	SENT_NS = 1000000, /* when another worker has surely sent its frames */
+	AWAKE_NS = 50000000, /* how long to wait for the device */
 };
 
 struct ticket {

@@ -10,7 +10,7 @@
 #include "support/text.h"
 
 enum {
-	/* More than the longest default timeout: few ids come by early. */
+	/* Above the longest default timeout: few ids are visited early. */
 	WHEEL_SLOTS = 8192,
 	/* Its memory per id. */
 	WHEEL_ID_BYTES = 12,
@@ -260,7 +260,7 @@ static uint32_t find_other(const struct nat_maps *maps,
 	return other->map_id;
 }
 
-/* Then the array entries are being prefetched. */
+/* By now the array entries are being prefetched. */
 static void find_places(const struct nat_maps *maps,
 			const struct nat_tuple *outside, uint32_t n,
 			uint32_t *places)

@@ -67,7 +67,7 @@ static void refresh_timers(const struct nat_maps *maps,
 	struct nat_map *map = nat_map_at(maps, rule->key.map_id);
 	uint32_t s = (uint32_t)((seen_ns + TICK_NS) / SECOND_NS);
 
-	/* Never later than now: ages are differences. */
+	/* Never later than now, since ages are differences. */
 	if ((int32_t)(s - maps->now_s) > 0)
 		s = maps->now_s;
 	if (seen_ns == 0 || (direction == NAT_IN && !maps->refreshes_inbound) ||
@@ -297,7 +297,7 @@ void nat_rules_take(const struct nat_maps *maps, uint32_t id)
 		take_rule(maps, i - 1);
 }
 
-/* Without a ticket the driver may be writing, too: never go back then. */
+/* Without a ticket, the driver may write too: never go back then. */
 static void advance_word(uint32_t *to, uint32_t value, bool is_active)
 {
 	if (!is_active ||

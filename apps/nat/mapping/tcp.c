@@ -33,7 +33,7 @@ enum {
 /*
  * By event, in the order of the enum. An outgoing SYN after the end of the
  * connection begins a new one between the same ends, which the old timer must
- * not cut off. ANSWERED: a forged sender's real host answers with RST.
+ * not cut off. ANSWERED: the host whose address was forged answers with RST.
  */
 static const uint8_t next[NAT_TCP_STATES][EVENTS] = {
 	[CLOSED] = { OPENING, ANSWERED },

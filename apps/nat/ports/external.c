@@ -38,7 +38,7 @@ static bool alloc_ranges(struct nat_externals *externals, uint32_t n_max)
 		calloc(2ull * n_max + 1, sizeof(*externals->ranges));
 	if (externals->ranges == NULL)
 		return false;
-	externals->ranges[0].first = 1; /* contains nothing, if none follows */
+	externals->ranges[0].first = 1; /* is empty if no range follows */
 	externals->by_index = externals->ranges + n_max;
 	return true;
 }

@@ -22,8 +22,8 @@ static struct nat_batch *batch_of(struct nat_ports *ports, uint32_t now_s)
 
 	if (ports->n_batches > 0 && last->freed_s == now_s)
 		return last;
-	/* Nobody called nat_ports_release() for long: the newest batch waits
-	 * with this one, longer than necessary, never shorter. */
+	/* nat_ports_release() was not called for long: the newest batch joins
+	 * this one and waits longer than necessary, never shorter. */
 	if (ports->n_batches == ports->n_batches_max) {
 		last->freed_s = now_s;
 		return last;

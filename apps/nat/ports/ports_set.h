@@ -57,7 +57,7 @@ uint32_t nat_set_pick(struct nat_ports *ports, uint32_t set, uint32_t first,
 /* Mark a free slot as used by a mapping. */
 void nat_set_take(struct nat_ports *ports, uint32_t place, uint32_t map_id);
 
-/* The opposite, after its hold-down. */
+/* Mark it as free, after its hold-down. */
 void nat_set_release(struct nat_ports *ports, uint32_t place, uint32_t now_s);
 
 /* blocks.c */

@@ -53,7 +53,7 @@ int nat_random_init(struct nat_random *random, uint64_t seed)
 	*random = (struct nat_random){ .keys = { seed, ~seed } };
 	if (seed != 0)
 		return 0;
-	/* So few bytes come all at once: getrandom(2). */
+	/* getrandom(2) returns so few bytes all at once. */
 	if (getrandom(random->keys, sizeof(random->keys), 0) < 0)
 		return -errno;
 	return 0;
