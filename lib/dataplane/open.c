@@ -10,8 +10,8 @@
 #include "dataplane/dataplane.h"
 
 enum {
-	MAX_AUTO_WORKERS = 16, /* more only on request: each costs pages */
-	CLOSE_MS = 1000,       /* for draining */
+	MAX_WORKERS = 16, /* more only on request: each costs pages */
+	CLOSE_MS = 1000,  /* for draining */
 };
 
 int mri_dataplane_fail_port(int err, const char *spec,
@@ -72,7 +72,8 @@ static uint32_t most_workers(const struct mr_dataplane_config *config)
 		return config->n_cores;
 	if (sched_getaffinity(0, sizeof(set), &set) == 0)
 		n = (uint32_t)CPU_COUNT(&set);
-	return mri_min_u32(n, MAX_AUTO_WORKERS);
+	return mri_min_u32(n, config->max_workers > 0 ? config->max_workers :
+							MAX_WORKERS);
 }
 
 static int make_pool(struct mri_dataplane *dp,
@@ -85,14 +86,18 @@ static int make_pool(struct mri_dataplane *dp,
 				       .tailroom_bytes = config->tailroom_bytes,
 				       .safety = config->safety,
 				       .name = config->name };
+	struct mr_reason why = { "" };
 	int err = mri_dataplane_size(dp->base.ctx, config, n_workers, &pool,
 				     reterr_reason);
 
-	if (err == 0)
-		err = mr_pool_create(dp->base.ctx, &pool, &dp->base.pool,
-				     reterr_reason);
+	if (err < 0)
+		return err;
 	dp->base.n_pages = pool.n_pages;
-	return err;
+	err = mr_pool_create(dp->base.ctx, &pool, &dp->base.pool, &why);
+	if (err < 0)
+		return mr_fail(reterr_reason, err, "%u pages: %s", pool.n_pages,
+			       why.text);
+	return 0;
 }
 
 static int open_ports(struct mri_dataplane *dp,
@@ -182,7 +187,7 @@ static int make_workers(struct mri_dataplane *dp,
 	while (mr_workers_get(dp->base.workers, dp->base.n_workers) != NULL)
 		dp->base.n_workers++;
 	for (uint32_t w = 0; w < dp->base.n_workers && err == 0; w++)
-		if (!config->may_be_fewer)
+		if (!config->may_idle)
 			err = check_worker(dp,
 					   mr_workers_get(dp->base.workers, w),
 					   reterr_reason);
@@ -237,8 +242,6 @@ void mr_dataplane_close_ports(struct mr_dataplane *base)
 	if (dp->is_attached)
 		mr_worker_detach(mr_workers_get(base->workers, 0));
 	dp->is_attached = false;
-	if (base->workers != NULL)
-		mr_dataplane_drain(base, CLOSE_MS, NULL, NULL);
 	for (uint32_t p = 0; p < base->n_ports; p++)
 		mr_port_close(dp->ports[p]);
 	mr_workers_destroy(base->workers);
@@ -256,6 +259,8 @@ int mr_dataplane_close(struct mr_dataplane *base,
 
 	if (dp == NULL)
 		return 0;
+	if (base->workers != NULL)
+		mr_dataplane_drain(base, CLOSE_MS, NULL, NULL);
 	mr_dataplane_close_ports(base);
 	err = mr_pool_destroy(base->pool, reterr_reason);
 	if (err < 0)

@@ -58,13 +58,16 @@ struct mr_dataplane_config {
 	enum mr_safety safety;
 	uint32_t n_workers;      /**< 0: one per core in cores, else one per rx
 				  *   queue of the port with the most, as far as
-				  *   there are cores, and 16 at most */
+				  *   there are cores */
+	uint32_t max_workers;    /**< if n_workers is 0; 0: 16 */
+	uint32_t may_idle;       /**< 1: workers may have no queue yet; 0: that
+				  *   is refused */
 	uint32_t n_cores;
 	const uint32_t *cores;   /**< these six as in mr_workers_config */
 	const uint32_t *sends_to;
 	uint32_t handoff_entries;
 	enum mr_idle_mode idle;
-	uint32_t may_be_fewer;   /**< also than that have queues to use */
+	uint32_t may_be_fewer;
 	uint32_t takes_meta; /**< 1: the program uses mr_rx_burst_meta() and
 			      *   mr_worker_send_meta(); 0: a port that merges
 			      *   received segments is refused */
@@ -92,8 +95,8 @@ struct mr_dataplane {
  * @return 0, or
  *   -EINVAL  the configuration cannot be satisfied: config->size, no ports or
  *            more than 64, a spec, too few pages, a core, a worker that would
- *            have no queue (unless may_be_fewer is 1), or a port that merges
- *            segments although takes_meta is 0
+ *            have no queue, or a port that merges segments although
+ *            takes_meta is 0
  *   -ENOMEM  no memory
  *   others   as mr_ctx_create(), mr_pool_create(), mr_port_open(),
  *            mr_workers_create()
@@ -195,7 +198,7 @@ typedef void mr_dataplane_drop_fn(struct mr_worker *worker,
 /**
  * After the workers have ended: send what is in hand-off rings, and wait until
  * the devices have completed what they took. mr_dataplane_close() does this,
- * too; call it first to count what is dropped, or to see the last counters.
+ * too; call it before to count what is dropped, or to see the last counters.
  *
  * @param timeout_ms  how long to wait; 0: only try once
  * @param drop        called for what is left in rings; NULL: it is freed
@@ -231,8 +234,8 @@ MR_API size_t mr_dataplane_json(const struct mr_dataplane *dp, char *ret_text,
 				size_t n_bytes);
 
 /**
- * Drain for at most a second, then close ports and workers. The pool stays, for
- * a look at its pages, until mr_dataplane_close().
+ * Close ports and workers, without draining. The pool stays, for a look at its
+ * pages, until mr_dataplane_close().
  *
  * Owner:  nobody, of ports and workers; dp->n_ports and n_workers are 0.
  * Thread: the one that joined the workers, or called mr_dataplane_fd().
@@ -240,7 +243,8 @@ MR_API size_t mr_dataplane_json(const struct mr_dataplane *dp, char *ret_text,
 MR_API void mr_dataplane_close_ports(struct mr_dataplane *dp);
 
 /**
- * Free everything, after mr_dataplane_close_ports(). NULL is allowed.
+ * Drain for at most a second, close ports and workers, and free everything.
+ * NULL is allowed.
  *
  * @return 0, or
  *   -EBUSY  the program still has frames, or a cache or a port of its own in

@@ -20,7 +20,6 @@ enum { MAX_PEERS = 2, DATA_BYTES = 60 };
 static struct mr_dataplane *dp; /* NULL: not open */
 static struct mr_port *peers[MAX_PEERS];
 static struct mr_cache *cache; /* the test's own */
-static bool keeps_frames; /* peers do not receive at the end */
 
 static inline void need_two_cores(void)
 {
@@ -82,11 +81,6 @@ static inline void close_plane(void)
 	struct mr_pool_stats pool = { .size = sizeof(pool) };
 	struct mr_reason why = { "" };
 
-	/* Else closing waits for the peers to do so. */
-	for (uint32_t p = 0; p < MAX_PEERS && !keeps_frames; p++)
-		if (peers[p] != NULL)
-			receive_from(p);
-	keeps_frames = false;
 	mr_dataplane_close_ports(dp);
 	for (uint32_t p = 0; p < MAX_PEERS; p++)
 		mr_port_close(peers[p]);

@@ -93,6 +93,10 @@ PLANE_TEST(there_is_a_worker_for_each_queue_of_the_port_with_the_most)
 	config.n_workers = 0;
 	open_plane(&config);
 	assert_int_equal(dp->n_workers, 2);
+	close_plane();
+	config.max_workers = 1;
+	open_plane(&config);
+	assert_int_equal(dp->n_workers, 1);
 }
 
 static uint32_t n_pages_of(const struct mr_dataplane_config *config)
@@ -332,7 +336,7 @@ PLANE_TEST(a_worker_without_a_queue_is_refused)
 	config.n_workers = 2;
 	assert_int_equal(mr_dataplane_open(&config, &dp, &why), -EINVAL);
 	assert_reason_has(&why, "worker 1 of 2 would have no queue; use fewer");
-	config.may_be_fewer = 1;
+	config.may_idle = 1;
 	open_plane(&config);
 }
 

@@ -375,11 +375,40 @@ PLANE_TEST(draining_without_waiting_tries_once)
 }
 
 /* Rings of all kinds are full; all pages come back, as close_plane() checks. */
-PLANE_TEST(closing_with_frames_in_flight_frees_them)
+PLANE_TEST(closing_ports_frees_the_frames_in_flight)
 {
 	hand_off(narrow);
-	keeps_frames = true;
 	send_to(0, 0, 100);
 	send_to(0, 1, 100);
 	send_to(1, 0, RING / 2);
+}
+
+static bool is_over; /* atomic */
+
+/* What the other end of port 1 receives. */
+static void *receive_until_over(void *opaque)
+{
+	while (!__atomic_load_n(&is_over, __ATOMIC_ACQUIRE)) {
+		*(uint32_t *)opaque += receive_from(1);
+		sched_yield();
+	}
+	*(uint32_t *)opaque += receive_from(1);
+	return NULL;
+}
+
+PLANE_TEST_MT(draining_sends_what_was_handed_off)
+{
+	uint32_t n_received = 0, n_dropped = 0;
+	pthread_t thread;
+
+	hand_off(narrow);
+	is_over = false;
+	assert_int_equal(pthread_create(&thread, NULL, receive_until_over,
+					&n_received),
+			 0);
+	mr_dataplane_drain(dp, test_limit_ms(5000), count_and_free, &n_dropped);
+	__atomic_store_n(&is_over, true, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	assert_int_equal(n_dropped, 0);
+	assert_int_equal(n_received, N_SENT);
 }
