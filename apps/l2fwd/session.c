@@ -155,13 +155,14 @@ void session_close(struct session *session)
 	forward_destroy(session->forwarders, session->plane.n_workers);
 	offload_close(session->offload);
 	fdb_destroy(session->fdb);
-	dataplane_close(&session->plane);
+	(void)dataplane_close(&session->plane, NULL);
 	close(session->done_fd);
 	*session = (struct session){ 0 };
 }
 
-void session_drop_at_end(void *forwarders, struct mr_worker *worker,
-			 const struct mr_frame *frames, uint32_t n)
+void session_drop_at_end(struct mr_worker *worker,
+			 const struct mr_frame *frames, uint32_t n,
+			 void *forwarders)
 {
 	forward_drop_at_end((struct forwarder *)forwarders + worker->idx,
 			    frames, n);

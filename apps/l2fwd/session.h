@@ -55,7 +55,8 @@ void session_offload_stats(const struct session *session,
 void session_port_closing(void *app, uint32_t port_idx);
 void session_port_opened(void *app, uint32_t port_idx);
 /* With the array of forwarders. */
-void session_drop_at_end(void *forwarders, struct mr_worker *worker,
-			 const struct mr_frame *frames, uint32_t n);
+void session_drop_at_end(struct mr_worker *worker,
+			 const struct mr_frame *frames, uint32_t n,
+			 void *forwarders);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The data plane: a context, a large enough pool, the ports and the workers
- * that share their queues. Opened in this order, closed in reverse. The
+ * The data plane of a program: <millrace/dataplane.h>, with log lines to stderr,
+ * the specs of a user, exit statuses, and workers that can be paused. The
  * application decides what workers do with frames.
  */
 #ifndef SUPPORT_DATAPLANE_H
@@ -47,10 +47,12 @@ struct dataplane_config {
 struct dataplane {
 	const char *program;
 	enum mr_log_level log_level;
+	struct mr_dataplane *open;
+	/* Parts of it: */
 	struct mr_ctx *ctx;
 	struct mr_pool *pool;
 	uint32_t n_pages; /* of the pool */
-	struct mr_port *ports[MAX_PORTS];
+	struct mr_port *const *ports;
 	char specs[MAX_PORTS][MAX_SPEC_BYTES]; /* as they were opened */
 	uint64_t n_reopened[MAX_PORTS];
 	uint32_t n_ports;
@@ -71,16 +73,8 @@ int dataplane_open(struct dataplane *plane,
 		   const struct dataplane_config *config,
 		   struct mr_reason *ret_error);
 
-/* Count what is left in a ring as dropped, and free its pages. */
-typedef void dataplane_drop_fn(void *opaque, struct mr_worker *worker,
-			       const struct mr_frame *frames, uint32_t n);
-
-/*
- * After the workers have ended: send what is in hand-off rings and tx queues,
- * for at most a second. Passes what is left in rings to drop().
- */
-void dataplane_drain(struct dataplane *plane, dataplane_drop_fn *drop,
-		     void *opaque);
+/* How long to drain after the workers have ended. */
+enum { DATAPLANE_DRAIN_MS = 1000 };
 
 /*
  * Wait up to 5 s until all workers have ended, like mr_workers_join(). The
@@ -99,17 +93,18 @@ void dataplane_why_stuck(uint32_t worker_idx, char *ret, size_t n);
  * error with a reason: -ETIMEDOUT if a worker still runs; after another -errno,
  * the workers can only be destroyed.
  */
-int dataplane_pause(struct dataplane *plane, dataplane_drop_fn *drop,
+int dataplane_pause(struct dataplane *plane, mr_dataplane_drop_fn *drop,
 		    void *opaque, struct mr_reason *ret_error);
 int dataplane_resume(struct dataplane *plane, mr_worker_fn *work, void *opaque,
 		     struct mr_reason *ret_error);
 
 /*
  * Close ports and workers; the pool stays, for inspection, until
- * dataplane_close(), which also closes what is still open.
+ * dataplane_close(), which also closes what is still open. If pages are missing,
+ * this is -EBUSY with a reason, and the pool stays for good.
  */
 void dataplane_close_ports(struct dataplane *plane);
-void dataplane_close(struct dataplane *plane);
+int dataplane_close(struct dataplane *plane, struct mr_reason *ret_error);
 
 /* The tick of workers that count seconds. */
 static inline uint32_t dataplane_now_s(const struct dataplane *plane)

@@ -9,47 +9,6 @@
 #include "dataplane.h"
 #include "text.h"
 
-enum { DRAIN_MS = 1000 };
-
-/* True if a tx queue of the worker, or a ring to it, still has frames. */
-static bool flush_worker(struct dataplane *plane, uint32_t w)
-{
-	struct mr_worker *worker = mr_workers_get(plane->workers, w);
-	bool has_left = mr_worker_serve(worker) > 0;
-
-	for (uint32_t p = 0; p < plane->n_ports; p++) {
-		const struct mr_worker_route *route = &worker->routes[p];
-		struct mr_tx_stats stats = { .size = sizeof(stats) };
-
-		if (route->handoff != NULL)
-			has_left |= mr_ring_spsc_count(route->handoff) > 0;
-		if (route->txq == NULL)
-			continue;
-		mr_tx_burst(route->txq, worker->cache, NULL, 0);
-		mr_txq_stats(route->txq, &stats);
-		has_left |= stats.pending > 0;
-	}
-	return has_left;
-}
-
-/* Drop what no tx queue took in time. */
-static void drop_handed_off(struct dataplane *plane, uint32_t w,
-			    dataplane_drop_fn *drop, void *opaque)
-{
-	struct mr_worker *worker = mr_workers_get(plane->workers, w);
-
-	for (uint32_t p = 0; p < plane->n_ports; p++) {
-		struct mr_ring_spsc *ring = worker->routes[p].handoff;
-		struct mr_frame frames[MR_BURST_MAX];
-		uint32_t n;
-
-		while (ring != NULL &&
-		       (n = mr_ring_spsc_dequeue_burst(ring, frames,
-						       MR_BURST_MAX)) > 0)
-			drop(opaque, worker, frames, n);
-	}
-}
-
 /* Time running, and time waiting for a core, so far. */
 static void sched_times(const char *tid, unsigned long long ret[2])
 {
@@ -124,26 +83,7 @@ int dataplane_join(struct dataplane *plane, struct mr_reason *ret_error)
 	return err;
 }
 
-void dataplane_drain(struct dataplane *plane, dataplane_drop_fn *drop,
-		     void *opaque)
-{
-	const uint64_t end_ns =
-		mr_ctx_now_ns(plane->ctx) + DRAIN_MS * 1000000ull;
-	const struct timespec pause = { .tv_nsec = 1000000 };
-	bool has_left = true;
-
-	while (has_left && mr_ctx_now_ns(plane->ctx) < end_ns) {
-		has_left = false;
-		for (uint32_t w = 0; w < plane->n_workers; w++)
-			has_left |= flush_worker(plane, w);
-		if (has_left)
-			nanosleep(&pause, NULL);
-	}
-	for (uint32_t w = 0; w < plane->n_workers; w++)
-		drop_handed_off(plane, w, drop, opaque);
-}
-
-int dataplane_pause(struct dataplane *plane, dataplane_drop_fn *drop,
+int dataplane_pause(struct dataplane *plane, mr_dataplane_drop_fn *drop,
 		    void *opaque, struct mr_reason *ret_error)
 {
 	int err;
@@ -154,10 +94,7 @@ int dataplane_pause(struct dataplane *plane, dataplane_drop_fn *drop,
 		return err;
 	/* Frames that a tx queue takes now leave later; do not wait for
 	 * them. */
-	for (uint32_t w = 0; w < plane->n_workers; w++)
-		(void)mr_worker_serve(mr_workers_get(plane->workers, w));
-	for (uint32_t w = 0; w < plane->n_workers; w++)
-		drop_handed_off(plane, w, drop, opaque);
+	mr_dataplane_drain(plane->open, 0, drop, opaque);
 	return 0;
 }
 

@@ -330,7 +330,8 @@ static int finish_run(struct running *run)
 		status = print_why(run, why.text);
 	if (run->config->give_up != NULL)
 		run->config->give_up(run->config->app);
-	dataplane_drain(plane, run->config->drop, run->config->workers);
+	mr_dataplane_drain(plane->open, DATAPLANE_DRAIN_MS, run->config->drop,
+			   run->config->workers);
 	take_last(run, t_s);
 	status = end_output(run, status);
 	if (!final->invariants_hold) {

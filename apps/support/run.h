@@ -51,7 +51,7 @@ struct run_config {
 	struct run_options options;
 	int signal_fd;      /* from signals_open() */
 	mr_worker_fn *work; /* the loop of each worker */
-	dataplane_drop_fn *drop;
+	mr_dataplane_drop_fn *drop;
 	void *workers; /* opaque argument of work() and drop() */
 	/* The calling thread calls the rest, with app. */
 	void *app;

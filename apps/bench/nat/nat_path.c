@@ -528,14 +528,10 @@ int nat_path_close(struct nat_path *path)
 
 	dataplane_close_ports(&path->plane);
 	mr_cache_destroy(path->cache);
-	if (path->plane.pool != NULL &&
-	    mr_pool_destroy(path->plane.pool, &why) < 0) {
+	if (dataplane_close(&path->plane, &why) < 0) {
 		print_error("mr-bench: %s", why.text);
 		status = 1;
-	} else {
-		path->plane.pool = NULL;
 	}
-	dataplane_close(&path->plane);
 	free(path->states);
 	free(path->tuples);
 	return status;

@@ -135,8 +135,9 @@ static int reflect_run(struct mr_worker *worker, void *opaque)
 	return 0;
 }
 
-static void drop_at_end(void *opaque, struct mr_worker *worker,
-			const struct mr_frame *frames, uint32_t n)
+static void drop_at_end(struct mr_worker *worker,
+			const struct mr_frame *frames, uint32_t n,
+			void *opaque)
 {
 	drop_frames((struct reflector *)opaque + worker->idx, worker, frames, n,
 		    DROP_SHUTDOWN);
@@ -240,7 +241,7 @@ static int reflect_ports(struct reflect *reflect)
 		status = status == 0 ? run(&config) :
 				       relay_complain(options->command, status,
 						      why.text);
-		dataplane_close(&reflect->plane);
+		(void)dataplane_close(&reflect->plane, NULL);
 	} else {
 		relay_complain(options->command, status, why.text);
 	}

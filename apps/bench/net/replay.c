@@ -168,7 +168,7 @@ static int replay_to_port(struct replay *replay)
 		if (write_files(replay) != 0)
 			status = 1;
 		json_decref(replay->document);
-		dataplane_close(&replay->plane);
+		(void)dataplane_close(&replay->plane, NULL);
 	} else {
 		relay_complain(&command, status, why.text);
 	}

@@ -54,8 +54,9 @@ struct replay {
 
 /* replay_send.c: the worker's loop; drop what is left at the end. */
 int replay_run(struct mr_worker *worker, void *opaque);
-void replay_drop_at_end(void *opaque, struct mr_worker *worker,
-			const struct mr_frame *frames, uint32_t n);
+void replay_drop_at_end(struct mr_worker *worker,
+			const struct mr_frame *frames, uint32_t n,
+			void *opaque);
 
 /* replay_trial.c: counters and the result. */
 uint64_t replay_n_passes(const struct replay *replay);

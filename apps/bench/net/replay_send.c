@@ -156,8 +156,9 @@ int replay_run(struct mr_worker *worker, void *opaque)
 	return write(replay->done_fd, &one, sizeof(one)) < 0 ? -errno : 0;
 }
 
-void replay_drop_at_end(void *opaque, struct mr_worker *worker,
-			const struct mr_frame *frames, uint32_t n)
+void replay_drop_at_end(struct mr_worker *worker,
+			const struct mr_frame *frames, uint32_t n,
+			void *opaque)
 {
 	drop_frames(opaque, worker, frames, n, DROP_SHUTDOWN);
 }

@@ -229,7 +229,8 @@ void replay_add_trial(void *app)
 	if (trial->drops == NULL)
 		abort();
 	/* Frames in the queue may still be dropped. */
-	dataplane_drain(&replay->plane, replay_drop_at_end, replay);
+	mr_dataplane_drain(replay->plane.open, DATAPLANE_DRAIN_MS,
+			   replay_drop_at_end, replay);
 	trial->sent = replay->n_sent;
 	trial->unsent = n_unsent;
 	trial->tx_bytes = replay->n_sent_bytes;

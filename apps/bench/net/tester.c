@@ -180,20 +180,12 @@ void tester_free(struct tester *tester)
 {
 	forget_streams(tester);
 	close_places(tester);
-	dataplane_close(&tester->plane);
+	(void)dataplane_close(&tester->plane, NULL);
 	free(tester->so_far);
 	free(tester->receivers);
 	free(tester->senders);
 	free(tester->seats);
 	free(tester);
-}
-
-static void drop_handed_off(void *opaque, struct mr_worker *worker,
-			    const struct mr_frame *frames, uint32_t n)
-{
-	/* Senders own their queues, so the hand-off rings are empty. */
-	(void)opaque;
-	mr_frame_free_bulk(worker->cache, frames, n);
 }
 
 static int print_why(const struct tester *tester, const char *text)
@@ -254,7 +246,8 @@ int tester_close(struct tester *tester)
 		_exit(1);
 	for (uint32_t i = 0; i < tester->n_crossings; i++)
 		device_close(tester->crossings[i].device, cache);
-	dataplane_drain(plane, drop_handed_off, NULL);
+	/* Senders own their queues, so the hand-off rings are empty. */
+	mr_dataplane_drain(plane->open, DATAPLANE_DRAIN_MS, NULL, NULL);
 	if (!do_invariants_hold(tester, text, sizeof(text)))
 		status = print_why(tester, text);
 	dataplane_close_ports(plane);

@@ -397,7 +397,7 @@ static int make_parts(struct tester *tester, struct mr_reason *why)
 		return 0;
 	for (uint32_t i = 0; i < 2; i++) {
 		struct crossing *crossing = &tester->crossings[i];
-		struct mr_port **ports = tester->plane.ports;
+		struct mr_port *const *ports = tester->plane.ports;
 
 		if (device_open(&tester->device, tester->base,
 				&crossing->device, why) < 0)

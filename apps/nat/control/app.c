@@ -262,7 +262,7 @@ void app_close(struct app *app)
 	nat_neighbours_destroy(app->neighbours);
 	nat_log_destroy(app->log);
 	if (app->plane.ctx != NULL)
-		dataplane_close(&app->plane);
+		(void)dataplane_close(&app->plane, NULL);
 	if (app->answered_fd >= 0)
 		close(app->answered_fd);
 	app->n_workers = 0;
@@ -304,8 +304,8 @@ void app_give_up(void *opaque)
 }
 
 /* Sent, but still in a ring to the worker that owns the queue. */
-void app_drop(void *opaque, struct mr_worker *worker,
-	      const struct mr_frame *frames, uint32_t n)
+void app_drop(struct mr_worker *worker, const struct mr_frame *frames,
+	      uint32_t n, void *opaque)
 {
 	struct nat_worker *w = (struct nat_worker *)opaque + worker->idx;
 	struct nat_stats *stats = nat_path_stats(w->path);

@@ -54,8 +54,8 @@ void app_print_steering(const struct app *app);
 
 /* For run(). */
 void app_give_up(void *app);
-void app_drop(void *workers, struct mr_worker *worker,
-	      const struct mr_frame *frames, uint32_t n);
+void app_drop(struct mr_worker *worker, const struct mr_frame *frames,
+	      uint32_t n, void *workers);
 void app_each_second(void *app);
 void app_port_event(void *app, uint32_t port_idx, uint32_t events);
 /* Called before and after a port is opened again, with the workers stopped. */

@@ -147,8 +147,8 @@ static void close_harness(void)
 	for (uint32_t i = 0; i < harness.n_hosts; i++)
 		mr_frame_free_bulk(harness.cache, harness.hosts[i].frames,
 				   harness.hosts[i].n);
-	dataplane_drain(&harness.session.plane, session_drop_at_end,
-			harness.session.forwarders);
+	mr_dataplane_drain(harness.session.plane.open, DATAPLANE_DRAIN_MS,
+			   session_drop_at_end, harness.session.forwarders);
 	snapshot_take(last, &harness.session.plane, 1, &harness.session);
 	snapshot_check_invariants(last);
 	if (!last->invariants_hold)

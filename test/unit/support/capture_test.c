@@ -82,7 +82,7 @@ static void close_bed(struct bed *bed)
 	for (uint32_t i = 0; i < N_FRAMES; i++)
 		mr_frame_free_bulk(bed->workers[0]->cache, &bed->frames[i], 1);
 	capture_destroy(bed->capture);
-	dataplane_close(&bed->plane);
+	assert_int_equal(dataplane_close(&bed->plane, NULL), 0);
 }
 
 /* A filter takes a second call, after which nothing is left to be heard. */

@@ -164,7 +164,7 @@ static void open_bed(struct bed *bed)
 static void close_bed(struct bed *bed)
 {
 	control_close(bed->control);
-	dataplane_close(&bed->plane);
+	assert_int_equal(dataplane_close(&bed->plane, NULL), 0);
 	assert_int_equal(rmdir(bed->folder), 0);
 }
 

@@ -200,6 +200,6 @@ TEST(metrics_are_served_in_the_control_sockets_loop)
 		 sizeof(text));
 	assert_says(text, " 200 OK\r\n");
 	control_close(control);
-	dataplane_close(&plane);
+	assert_int_equal(dataplane_close(&plane, NULL), 0);
 	assert_int_equal(rmdir(folder), 0);
 }

@@ -78,13 +78,6 @@ static int run_worker(struct mr_worker *worker, void *opaque)
 	return 0;
 }
 
-static void drop_frames(void *opaque, struct mr_worker *worker,
-			const struct mr_frame *frames, uint32_t n)
-{
-	(void)opaque;
-	mr_frame_free_bulk(worker->cache, frames, n);
-}
-
 /* The first call comes at 1 s. */
 static void each_second(void *opaque)
 {
@@ -162,7 +155,6 @@ static int run_app(struct app *app, uint64_t duration_ms)
 		.options = { .is_json = true, .duration_ms = duration_ms },
 		.signal_fd = signals_open(&error),
 		.work = run_worker,
-		.drop = drop_frames,
 		.workers = app,
 		.app = app,
 		.each_second = each_second,
@@ -193,7 +185,7 @@ static int run_app(struct app *app, uint64_t duration_ms)
 		    mr_ctx_now_ns(app->plane.ctx) - start_ns);
 	if (app->is_keeping && !app->is_freeing)
 		give_back(app);
-	dataplane_close(&app->plane);
+	assert_int_equal(dataplane_close(&app->plane, NULL), 0);
 	close(config.signal_fd);
 	return status;
 }

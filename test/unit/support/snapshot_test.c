@@ -153,8 +153,8 @@ TEST(device_stats_outlive_the_port)
 	const struct mr_driver bare = { .name = "bare" };
 	struct mr_port ports[2] = { { .driver = &driver },
 				    { .driver = &bare } };
-	struct dataplane plane = { .n_ports = 2,
-				   .ports = { &ports[0], &ports[1] } };
+	struct mr_port *const both[] = { &ports[0], &ports[1] };
+	struct dataplane plane = { .n_ports = 2, .ports = both };
 	struct snapshot *s = calloc(1, sizeof(*s));
 	struct mr_named_count last;
 
