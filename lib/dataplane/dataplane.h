@@ -24,6 +24,9 @@ struct mri_dataplane {
 	struct mr_port *ports[MRI_MAX_PORTS];
 	bool owns_ctx;
 	bool is_stopping; /* atomic: asked to, even before it runs */
+	/* Of mr_dataplane_run(), for its threads: */
+	mr_dataplane_fn *fn;
+	void *opaque;
 	/* Of worker 0: */
 	bool is_attached;      /* the caller's thread, for an event loop */
 	bool is_paused;        /* it returned more than 0 ms */

@@ -72,8 +72,9 @@ static uint32_t most_workers(const struct mr_dataplane_config *config)
 		return config->n_cores;
 	if (sched_getaffinity(0, sizeof(set), &set) == 0)
 		n = (uint32_t)CPU_COUNT(&set);
-	return mri_min_u32(n, config->max_workers > 0 ? config->max_workers :
-							MAX_WORKERS);
+	return mri_min_u32(mri_min_u32(n, MR_WORKERS_MAX),
+			   config->max_workers > 0 ? config->max_workers :
+						     MAX_WORKERS);
 }
 
 static int make_pool(struct mri_dataplane *dp,

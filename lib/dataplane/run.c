@@ -17,12 +17,6 @@ enum {
 	NS_PER_MS = 1000000,
 };
 
-/* A worker's rounds, for mr_workers_start(). */
-struct rounds {
-	mr_dataplane_fn *fn;
-	void *opaque;
-};
-
 static uint32_t do_round(struct mr_worker *worker, mr_dataplane_fn *fn,
 			 void *opaque)
 {
@@ -35,10 +29,9 @@ static uint32_t do_round(struct mr_worker *worker, mr_dataplane_fn *fn,
 
 static int run_worker(struct mr_worker *worker, void *opaque)
 {
-	const struct rounds *rounds = opaque;
+	const struct mri_dataplane *dp = opaque;
 
-	while (mr_worker_wait(worker,
-			      do_round(worker, rounds->fn, rounds->opaque)))
+	while (mr_worker_wait(worker, do_round(worker, dp->fn, dp->opaque)))
 		;
 	return 0;
 }
@@ -87,7 +80,6 @@ int mr_dataplane_run(struct mr_dataplane *base, mr_dataplane_fn *fn,
 {
 	struct mri_dataplane *dp = (struct mri_dataplane *)base;
 	struct mr_worker *worker = mr_workers_get(base->workers, 0);
-	struct rounds rounds = { .fn = fn, .opaque = opaque };
 	cpu_set_t before;
 	bool is_bound;
 	int err;
@@ -95,12 +87,17 @@ int mr_dataplane_run(struct mr_dataplane *base, mr_dataplane_fn *fn,
 	if (fn == NULL)
 		return mr_fail(reterr_reason, -EINVAL,
 			       "mr_dataplane_run: fn is NULL");
+	/* Of an earlier run: it uses what is set below. */
+	if (mr_workers_join(base->workers, 0, reterr_reason) == -ETIMEDOUT)
+		return -ETIMEDOUT;
 	err = mr_worker_attach(worker, reterr_reason);
 	if (err < 0)
 		return err;
+	dp->fn = fn;
+	dp->opaque = opaque;
 	is_bound = bind_thread(worker->core, &before);
 	err = mr_workers_start(base->workers,
-			       base->n_workers > 1 ? run_worker : NULL, &rounds,
+			       base->n_workers > 1 ? run_worker : NULL, dp,
 			       reterr_reason);
 	/* Starting cancels a stop, and one may have come before. */
 	if (__atomic_load_n(&dp->is_stopping, __ATOMIC_SEQ_CST))
@@ -119,7 +116,6 @@ int mr_dataplane_run(struct mr_dataplane *base, mr_dataplane_fn *fn,
 void mr_dataplane_stop(struct mr_dataplane *base)
 {
 	struct mri_dataplane *dp = (struct mri_dataplane *)base;
-
 	const int saved_errno = errno; /* of what a signal interrupted */
 
 	if (dp == NULL)

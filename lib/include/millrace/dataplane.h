@@ -133,8 +133,8 @@ typedef uint32_t mr_dataplane_fn(struct mr_worker *worker,
  *
  * @return 0 after a stop, or
  *   -EINVAL     @p fn is NULL
- *   -ETIMEDOUT  a worker has not ended 5 s after the stop; call
- *               mr_workers_join() again before closing
+ *   -ETIMEDOUT  a worker has not ended 5 s after the stop, or has not since
+ *               an earlier run; call mr_workers_join() before closing
  *   others      as mr_workers_start(), mr_worker_attach(); nothing has run
  *
  * Owner:  unchanged. Afterwards the caller uses all queues and caches, and may

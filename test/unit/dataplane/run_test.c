@@ -238,6 +238,55 @@ PLANE_TEST(an_event_loop_runs_only_one_worker)
 	assert_reason_has(&why, "open with n_workers 1");
 }
 
+static uint64_t later_ns; /* atomic: what the clock is ahead */
+static bool is_stuck;     /* atomic */
+
+static uint64_t test_clock(void *opaque)
+{
+	struct timespec now;
+
+	(void)opaque;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec +
+	       __atomic_load_n(&later_ns, __ATOMIC_RELAXED);
+}
+
+/* Worker 1 hangs, and time passes quickly from then on. */
+static uint32_t hang(struct mr_worker *worker, const struct mr_worker_rxq *rx,
+		     void *opaque)
+{
+	(void)rx;
+	(void)opaque;
+	if (worker->idx == 1)
+		mr_dataplane_stop(dp);
+	while (worker->idx == 1 &&
+	       __atomic_load_n(&is_stuck, __ATOMIC_ACQUIRE)) {
+		__atomic_add_fetch(&later_ns, 1000000000, __ATOMIC_RELAXED);
+		poll(NULL, 0, 1);
+	}
+	return 0;
+}
+
+PLANE_TEST_MT(a_worker_that_hangs_is_reported)
+{
+	struct mr_reason why;
+
+	need_two_cores();
+	mr_ctx_destroy(ctx);
+	ctx = test_ctx_with(&allocator, test_clock);
+	open_to_run(queues, 2, MR_IDLE_POLL);
+	__atomic_store_n(&is_stuck, true, __ATOMIC_RELEASE);
+	for (int i = 0; i < 2; i++) { /* nor can it be run again */
+		assert_int_equal(mr_dataplane_run(dp, hang, NULL, &why),
+				 -ETIMEDOUT);
+		assert_reason_has(&why, "worker 1 on core ");
+	}
+	__atomic_store_n(&is_stuck, false, __ATOMIC_RELEASE);
+	assert_int_equal(mr_workers_join(dp->workers, UINT32_MAX, NULL), 0);
+	mr_dataplane_stop(dp);
+	run_plane();
+}
+
 /* A port whose poll() stops the data plane. */
 static uint32_t stop_poll(struct mr_port *port)
 {
@@ -403,9 +452,9 @@ PLANE_TEST_MT(draining_sends_what_was_handed_off)
 
 	hand_off(narrow);
 	is_over = false;
-	assert_int_equal(pthread_create(&thread, NULL, receive_until_over,
-					&n_received),
-			 0);
+	assert_int_equal(
+		pthread_create(&thread, NULL, receive_until_over, &n_received),
+		0);
 	mr_dataplane_drain(dp, test_limit_ms(5000), count_and_free, &n_dropped);
 	__atomic_store_n(&is_over, true, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
