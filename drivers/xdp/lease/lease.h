@@ -65,6 +65,7 @@ struct xdp_lease {
 /* Who makes the lease of a port, and later changes what needs capabilities. */
 struct xdp_lessor {
 	const struct mr_driver *driver; /* of a port with such a lease */
+	const char *why_alone; /* no program may join others; NULL: it may */
 	/* As mri_xdp_netdev_find(), without interfaces on top of others. */
 	int (*find)(const char *name, const struct xdp_options *o,
 		    struct xdp_netdev *ret_dev, struct mr_reason *reason);

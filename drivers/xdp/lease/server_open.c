@@ -224,6 +224,8 @@ static int set_for_client(struct xdp_port *port, enum xdp_setting setting,
 
 /* What a client may ask for. */
 static const struct xdp_lessor for_client = {
+	/* Nobody could detach ours after the broker has ended. */
+	.why_alone = "the broker cannot join another program",
 	.close = mri_xdp_lease_end,
 	.set = set_for_client,
 };
@@ -243,8 +245,6 @@ static struct xdp_port *make_port(struct xdp_served *served,
 	port->base.driver = &mr_driver_xdp;
 	mri_xdp_port_init(port);
 	port->lessor = &for_client;
-	/* Nobody could detach it from a dispatcher after the broker's end. */
-	port->prog.is_alone = true;
 	read_options(port, o);
 	return port;
 }

@@ -266,11 +266,9 @@ static int join_others(struct xdp_port *port, struct mr_reason *reterr_reason)
 	char why[96] = "";
 	int err = -EBUSY;
 
-	/* Nobody could detach ours after the broker has ended. */
-	if (port->prog.is_alone)
-		return mri_xdp_refuse_occupied(
-			port, "the broker cannot join another program",
-			reterr_reason);
+	if (port->lessor->why_alone != NULL)
+		return mri_xdp_refuse_occupied(port, port->lessor->why_alone,
+					       reterr_reason);
 	/* Do not ask libxdp about other programs: 1.3.1 leaks an fd then. */
 	if (!is_attached(port, "xdp_dispatcher", false))
 		return mri_xdp_refuse_occupied(port, "", reterr_reason);

@@ -35,7 +35,6 @@ struct xdp_prog {
 	int copy_fd;     /* with a filter, or bound to the device; -1: none */
 	uint32_t n_steered;    /* queues whose sockets are in the map */
 	bool is_foreign;       /* option map: others have attached it */
-	bool is_alone;         /* it cannot join libxdp's dispatcher */
 	char unbound_why[128]; /* why the kernel refused them; "": it did not */
 };
 

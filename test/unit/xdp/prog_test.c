@@ -37,12 +37,15 @@ static int last_prog_fd; /* attached */
 
 enum { UNBOUND_FD = 1000 };
 
+static struct xdp_lessor lessor;
+
 static struct xdp_port *make_port(uint32_t attach)
 {
 	static struct mr_port_info info = { .name = "xdp:test0" };
 	struct xdp_port *port = test_calloc(1, sizeof(*port));
 
 	port->base.info = &info;
+	port->lessor = &lessor;
 	strcpy(port->dev.name, "test0");
 	port->dev.ifindex = 7;
 	port->options.attach = attach;
@@ -262,6 +265,7 @@ struct prog_case {
 	uint32_t kfunc;
 	int bind_errno;
 	bool has_filter;
+	const char *why_alone;
 
 	int result;
 	bool is_native, is_bound;
@@ -294,6 +298,12 @@ static const struct prog_case cases[] = {
 	  .result = -EBUSY,
 	  .n_joins = 1,
 	  .reason = "rejected our program" },
+	{ .name = "a dispatcher, for a client of the broker: refused",
+	  .native_errno = EBUSY,
+	  .attached_name = "xdp_dispatcher",
+	  .why_alone = "the broker does not join",
+	  .result = -EBUSY,
+	  .reason = "the broker does not join" },
 	{ .name = "ours, of a process that is ending: waited for",
 	  .n_busy = 5,
 	  .attached_name = "millrace",
@@ -361,6 +371,7 @@ static void each_answer_has_its_result(void **state)
 	join_errno = c->join_errno;
 	kfunc = c->kfunc;
 	bind_errno = c->bind_errno;
+	lessor.why_alone = c->why_alone;
 
 	assert_int_equal(mri_xdp_prog_open(port, false, &reason), c->result);
 	assert_int_equal(n_joins, c->n_joins);
