@@ -108,7 +108,6 @@ static void name_ports(struct writer *w)
 	}
 }
 
-/* An object's member of a metric. */
 static void write_member(const struct writer *w, const struct metric *m,
 			 const json_t *object, const char *labels)
 {

@@ -57,7 +57,6 @@ uint32_t traffic_below(struct traffic *traffic, uint32_t n);
 /* Whether both sums of a frame are correct. */
 bool traffic_sums_hold(const uint8_t *frame);
 
-/* Write the frame of a header. */
 static inline void traffic_write(const struct traffic *traffic,
 				 enum nat_side from,
 				 const struct traffic_header *header,

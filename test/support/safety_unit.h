@@ -9,7 +9,6 @@
 
 #include "pool/debug/safety.h"
 
-/* Open a fixture whose pool is checked. */
 static inline void checked_open(struct pool_fixture *f, enum mr_safety level,
 				uint32_t n_pages, uint32_t page_bytes)
 {

@@ -317,7 +317,6 @@ static int check_pool(const struct nat_config *config, struct objections *ret)
 	return err;
 }
 
-/* Check the inside host of an entry. */
 static int check_inside_host(const struct nat_config *config, const char *list,
 			     uint32_t i, uint32_t addr, struct objections *ret)
 {

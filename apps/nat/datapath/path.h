@@ -65,8 +65,8 @@ struct nat_path_config {
 	struct mr_rules *rules;         /* of the ports; NULL: none */
 	/* The worker's slot: see support/capture.h. NULL: it has none. */
 	struct recorder *const *recorder;
-	uint32_t n_id_owners; /* who give packets ids, workers first; 0:
-			       * they alone */
+	uint32_t n_id_owners; /* owners of packet ids, workers first; 0: only
+			       * workers */
 };
 
 /* Of the pages below: for fragments at the worker where they meet (steer.h). */
@@ -101,7 +101,7 @@ void nat_path_describe_port(const struct mr_port *port, enum nat_side side,
 void nat_path_set_port(struct nat_path *path, enum nat_side side,
 		       const uint8_t mac[6], uint16_t mtu);
 
-/* A link has come up: what was announced before it was is lost. As above. */
+/* A link has come up: what was announced before that was lost. As above. */
 void nat_path_announce(struct nat_path *path);
 
 /* The rules are about to be closed. The worker is at rest. */

@@ -102,13 +102,11 @@ static struct query *find_query(struct nat_resolver *resolver, uint32_t slot)
 	return NULL;
 }
 
-/* Whether two senders have the same MAC address. */
 static bool is_same_mac(struct sender a, struct sender b)
 {
 	return a.mac == b.mac;
 }
 
-/* Whether two senders are the same. */
 static bool is_same_sender(struct sender a, struct sender b)
 {
 	return a.mac == b.mac && a.addr == b.addr;

@@ -221,7 +221,6 @@ static int make_expression(struct text *text, const struct mr_spec *spec,
 	return err;
 }
 
-/* Compile to port->filter. */
 static int compile_filter(struct xdp_port *port, const char *expression,
 			  struct mr_reason *reterr_reason)
 {
