@@ -24,7 +24,7 @@ except ImportError:
 # ms, and how often. Two xdp: ports are closed.
 FORWARDER_WAITS = (
     ("apps/support/dataplane.h", "DATAPLANE_JOIN_MS", 1),
-    ("apps/support/dataplane_stop.c", "DRAIN_MS", 1),
+    ("apps/support/dataplane.h", "DATAPLANE_DRAIN_MS", 1),
     ("apps/support/run.c", "STDOUT_MS", 2),
     ("apps/support/background.c", "CANCEL_MS", 1),
     ("drivers/xdp/socket/sockets.c", "CLOSE_WAIT_MS", 2),
