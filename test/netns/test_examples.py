@@ -113,6 +113,10 @@ def test_forwarders_forward(lab, name, queues):
     example = Example(lab, [EXAMPLES / f"example-{name}"], "p0", "p1",
                       queues=queues)
     signals.await_sigint(example.process)
+    if name == "l2fwd":  # a worker per queue, as far as there are cores
+        n_workers = min(queues, len(os.sched_getaffinity(0)))
+        wait_until("its workers", lambda: n_workers == len(
+            os.listdir(f"/proc/{example.process.pid}/task")))
     for near, far in (0, 1), (1, 0):
         frames = [bytes(ETHER / IP(dst="192.0.2.1") / UDP(sport=i, dport=9) /
                         bytes(20 + 100 * i)) for i in range(14)]
