@@ -46,7 +46,7 @@ class Probe(Asked):
 
     def begin(self, *words):
         """Give a command and do not wait for its answer."""
-        self.channel.write_line(" ".join(map(str, words)))
+        self.channel.write_line(self.line_of(words))
 
     def answer(self, limit_s=COMMAND_LIMIT_S, meanwhile=None):
         """Wait for the next answer; `meanwhile` is called again and again."""

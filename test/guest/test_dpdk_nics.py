@@ -8,14 +8,13 @@ import dpdk
 from conftest import boot, check_log, forget_log, need_driver
 from forwarder import end_l2fwd, start_l2fwd
 from guest import Nic
-from host import limit
 from kernels import check_left_to_device, tcp_through, two_kernels
 from probe import Probe, check_idle, opened, wait_for_link
 from queues import KEEP_KEY, N_FLOWS, hashed, spread, ways
 from traffic import (Traffic, all_lengths, carry_tags, compare, cut_link, echo,
                      exchange)
 
-WAKE_LIMIT_MS = int(limit(30000))
+WAKE_LIMIT_MS = 30000
 # enum mr_os_pages
 SMALL_PAGES, HUGE_PAGES = 4, 2
 # DPDK's net_virtio looks for what was sent only when it wants the room.

@@ -16,7 +16,7 @@ WINDOW = 200
 QUIET_S = limit(15)
 RUN_LIMIT_S = limit(120)
 # The same in the guest; while the host is busy, its clock goes on.
-HOLD_MS = int(limit(1500))
+HOLD_MS = 1500
 # Of frames that only say what has gone before them; others have lower numbers.
 MARK, MARK_LIMIT_S = 1 << 31, limit(10)
 

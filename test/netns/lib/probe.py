@@ -3,16 +3,26 @@
 import json
 import subprocess
 
+from host import limit
+
 from . import invariants
 from .process import PROBE, Process
 
 # Until all that was sent is completed, on a busy host too.
 FLUSH_LIMIT_MS = 30000
+# Commands whose last word is a limit in ms, for a quiet host.
+LIMITED = {"flush", "hashes", "hold", "metas", "wake"}
 
 
 class Asked:
     """What is asked of a probe, here or in a guest: begin() gives a command,
     answer() waits for what it says."""
+
+    @staticmethod
+    def line_of(words):
+        if words[0] in LIMITED:
+            words = (*words[:-1], int(limit(words[-1])))
+        return " ".join(map(str, words))
 
     def ask(self, *words, **options):
         """Give a command and wait for its answer, good or bad."""
@@ -62,7 +72,7 @@ class Probe(Asked, Process):
 
     def begin(self, *words):
         """Give a command and do not wait for its answer."""
-        self.process.stdin.write(" ".join(map(str, words)) + "\n")
+        self.process.stdin.write(self.line_of(words) + "\n")
         self.process.stdin.flush()
 
     def answer(self, limit_s=20.0):
