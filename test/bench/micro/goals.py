@@ -67,7 +67,7 @@ GOALS = (
     Goal("2: single by array, SUNRPC", "B07/*", "single", "gain"),
     Goal("2: drop of 64: DPDK's best by ours", "B08/drop burst=64", None, "dpdk", 1.2),
     Goal("2: drop of 64 frames: DPDK's by ours", "B08/frames burst=64", None, "dpdk", 1.2),
-    Goal("3: page allocator by recycling", "B08/ladder*", "*no recycling", "gain", 1),
+    Goal("3: page allocator by recycling", "B08/ladder*", "no recycling", "gain", 1),
     Goal("3: through the depot by direct", "B08/ladder*", "recycling through the depot", "gain"),
     Goal("3: outlined by inlined", "B08/ladder*", "recycling, outlined", "gain"),
     Goal("3: in bursts by one by one", "B08/ladder*", "recycling, 32 at a time", "ratio"),

@@ -98,14 +98,14 @@ RUN_DPDK(hold_dpdk, hold, MEMPOOL, AS_ASKED, 0)
 /*
  * B12: objects of 256 bytes (an sk_buff) through a local cache and a shared
  * queue, one at a time: freed at once (fast), or after 128 or 256 were
- * allocated (N), more than a local queue of 32 holds. On one thread, on as many
- * as there are cores, and on more.
+ * allocated (N), more than a local queue of 32 holds; these in rows of their
+ * own in bulk, too. On one thread, on as many as there are cores, and on more.
  *
  * Without caches, more threads than cores would wait for each other's tails a
  * time slice at a time: such a row does not end.
  */
 static void objects_row(struct bench *bench, uint32_t n_held,
-			uint32_t n_threads)
+			uint32_t n_threads, bool is_bulk)
 {
 	static const struct contestant singles[] = {
 		{ "millrace objects", A_OBJECTS, hold_objects },
@@ -114,31 +114,36 @@ static void objects_row(struct bench *bench, uint32_t n_held,
 		{ "model of qmempool", A_QMEMPOOL, hold_qmempool },
 		{ "malloc", A_MALLOC, hold_heap },
 	};
-	static const struct contestant bulks[] = {
-		{ "millrace objects, in bulk", A_OBJECTS, hold_objects },
-		{ ", in bulk", A_MEMPOOL, hold_dpdk, C512 | C256 },
-	};
+	/* The others have no calls for several. */
+	static const uint32_t n_bulk = 2;
 	const bool is_crowded = n_threads > bench_n_cores(bench);
+	const uint32_t n_call = is_bulk ? n_held : 1;
 	struct row row = { .unit = "object",
 			   .n_threads = n_threads,
 			   .is_per_thread = true };
-	struct variant like = {
+	const struct variant like = {
 		.count = harness_count,
 		.wish = { .n_objects = n_threads * 2048,
 			  .n_bytes = 256,
 			  .n_extra = held_bytes(n_held) * n_threads },
-		.param = { n_held, 1, 1 },
+		.param = { n_held, n_call, n_call },
 	};
 
-	NAME(row.plot, n_held == 1 ? "fast" : "N=%u", n_held);
+	NAME(row.plot, n_held == 1 ? "fast" : "N=%u%s", n_held,
+	     is_bulk ? " in bulk" : "");
 	NAME(row.name, "%s threads=%u", row.plot, n_threads);
-	for (uint32_t i = 0; i < N_OF(singles); i++)
+	for (uint32_t i = 0; i < (is_bulk ? n_bulk : N_OF(singles)); i++)
 		if (!is_crowded || (i != 2 && (i != 3 || n_held == 1)))
 			bench_add_all(bench, &row, &like, &singles[i], 1);
-	like.param[P_GET] = like.param[P_PUT] = n_held;
-	if (n_held > 1)
-		bench_add_all(bench, &row, &like, bulks, N_OF(bulks));
 	bench_row(bench, &row);
+}
+
+static void object_rows(struct bench *bench, uint32_t n_held,
+			uint32_t n_threads)
+{
+	objects_row(bench, n_held, n_threads, false);
+	if (n_held > 1)
+		objects_row(bench, n_held, n_threads, true);
 }
 
 void rows_b12(struct bench *bench)
@@ -149,9 +154,9 @@ void rows_b12(struct bench *bench)
 	for (uint32_t i = 0; i < N_OF(holds); i++) {
 		for (uint32_t n = 1; n <= n_cores;
 		     n = next_n_threads(n, n_cores))
-			objects_row(bench, holds[i], n);
+			object_rows(bench, holds[i], n);
 		if (4 * n_cores <= MAX_THREADS)
-			objects_row(bench, holds[i], 4 * n_cores);
+			object_rows(bench, holds[i], 4 * n_cores);
 	}
 }
 

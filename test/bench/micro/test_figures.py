@@ -9,7 +9,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 pytest.importorskip("numpy")
-from micro import front, goals, stats  # noqa: E402 pylint: disable=wrong-import-position
+from micro import front, goals, report, stats  # noqa: E402 pylint: disable=wrong-import-position
 
 
 def variant(name, side, ns, to_ours, **more):
@@ -159,6 +159,16 @@ def test_slower_rows_are_counted():
                           row("B06", "without ours", variant("ring", "dpdk", 1, 0)),
                           row("B06", "without DPDK", ours)])
     assert found["rows"] == 2 and [r["row"] for r in found["slower"]] == ["x"]
+
+
+def test_rows_that_dpdk_wins_are_counted_by_kind_and_by_how_much():
+    def lost(workload, ns, ours_ns):
+        return {"workload": workload, "ns": ns, "ours_ns": ours_ns}
+    text = report.slower_head([lost("B06", 1.2, 1), lost("B06", 1, 1.1), lost("B09", 1, 1.2),
+                               lost("B14", 1, 1.3)], 95)
+    assert "first of ours: 4 of 95 " in text
+    assert "best of ours in 3, in 2 by more than 15 %: in 1 with" in text
+    assert text.endswith("in 1 others.")
 
 
 def test_a_summary_has_what_the_samples_have():
