@@ -13,8 +13,8 @@ import tree
 # is both as stat(2) is, and C++ allows it.
 FLAGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"]
 C_FLAGS = ["-Wshadow", "-Wstrict-prototypes"]
-# flow.h is of a library of its own.
-NOT_IN_ALL = tree.FOR_DRIVERS | {"flow.h", "millrace.h"}
+# flow.h and lpm.h are of a library of their own.
+NOT_IN_ALL = tree.FOR_DRIVERS | {"flow.h", "lpm.h", "millrace.h"}
 
 
 def compile_alone(compiler, standard, suffix, name, folder):

@@ -24,7 +24,7 @@ HEADERS = {header: module for module, headers in {
             "experimental/flow_way experimental/gro experimental/netdev "
             "experimental/netlink experimental/offload "
             "experimental/port_queues port port_device port_events",
-    "flow": "flow",
+    "flow": "flow lpm",
     "worker": "worker worker_loop",
     "dataplane": "dataplane",
 }.items() for header in headers.split()}

@@ -14,7 +14,7 @@ import sys
 import tree
 
 PREFIXES = ("mr_", "mri_")
-FLOW = "flow.h"
+FLOW = {"flow.h", "lpm.h"}
 VERSIONS = re.compile(r"^(MILLRACE_[\w.]+) \{(.*?)\};", re.M | re.S)
 
 
@@ -69,13 +69,14 @@ def main(wrong):
     headers = tree.public_headers()
     declared = {False: set(), True: set()}
     for name, path in headers.items():
-        if name != FLOW:
+        if name not in FLOW:
             declared["/" in name] |= tree.exported(path)
     n = compare_versions(wrong, library, "lib/millrace.map", declared)
+    of_flow = [headers[name] for name in FLOW]
     n += compare_versions(wrong, flow, "lib/millrace-flow.map", {
-        False: tree.exported(headers[FLOW]) | inline([headers[FLOW]])})
+        False: inline(of_flow).union(*map(tree.exported, of_flow))})
     is_inline = inline(path for name, path in headers.items()
-                       if name not in tree.FOR_DRIVERS | {FLOW}
+                       if name not in tree.FOR_DRIVERS | FLOW
                        and "/" not in name)
     compare(wrong, ffi, nm("-D", ffi), "the headers (inline)", is_inline)
     for name in sorted(nm(*objects)):

@@ -5,7 +5,7 @@
 /** @file
  * The stable interface of libmillrace, except driver.h, which is for driver
  * authors. <millrace/experimental/...> may change in any release;
- * <millrace/flow.h> belongs to libmillrace-flow.
+ * <millrace/flow.h> and <millrace/lpm.h> belong to libmillrace-flow.
  */
 
 #include <millrace/api.h>
