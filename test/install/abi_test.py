@@ -77,8 +77,8 @@ def library(include, part, folder):
     """A library with these variables."""
     file = Path(folder, part + ".c")
     file.write_text(source(include, PARTS[part]))
-    run("cc", "-O1", "-g", "-shared", "-fPIC", f"-I{include}", file,
-        "-o", file.with_suffix(".so"))
+    run("cc", "-O1", "-g", f"-fdebug-prefix-map={folder}=.", "-shared",
+        "-fPIC", f"-I{include}", file, "-o", file.with_suffix(".so"))
     return file.with_suffix(".so")
 
 
@@ -87,6 +87,7 @@ def describe(include, part, folder):
     text = run("abidw", "--no-show-locs", "--no-comp-dir-path",
                "--no-corpus-path", "--no-parameter-names",
                "--no-write-default-sizes", "--drop-private-types",
+               "--type-id-style", "hash",
                "--headers-dir", include, library(include, part, folder))
     return SURPLUS.sub("", text)
 
