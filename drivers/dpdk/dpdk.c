@@ -30,7 +30,7 @@ extern const struct mr_driver mr_driver_dpdk;
  * which the caller chooses: a program with capabilities would load the caller's
  * module.
  */
-static void *load_plugin(void)
+static void *load_module(void)
 {
 	char path[PATH_MAX], whole[PATH_MAX + sizeof(module_file) + 1];
 	struct link_map *us;
@@ -87,7 +87,7 @@ static int dpdk_open(struct mr_port *port, const struct mr_spec *spec,
 		     struct mr_reason *reterr_reason)
 {
 	const struct mri_dpdk_module *module;
-	void *handle = load_plugin();
+	void *handle = load_module();
 
 	if (handle == NULL)
 		return not_loaded(reterr_reason);
