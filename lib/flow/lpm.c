@@ -28,6 +28,7 @@ enum {
 	GROUP_ENTRIES = 1 << GROUP_BITS,
 	HOP_BITS = 23, /* a next hop plus 1; the next 8 bits: its length */
 	CHUNK = 64,    /* addresses that are looked up together */
+	FEW = 16,      /* addresses that are looked up one by one */
 };
 
 /* Groups are numbered from the start of the array. */
@@ -349,16 +350,22 @@ static void find_chunk(const struct mr_lpm *lpm, const uint8_t (*addrs)[16],
 		hops[i] = (hops[i] & hop_mask) - 1;
 }
 
-/* Of IPv4 routes few are longer than 24 bits, so the branch costs little. */
+/*
+ * Few IPv4 routes are longer than 24 bits, so the branch costs little; and in a
+ * short burst, there is less to overlap than levels to wait for.
+ */
 void mr_lpm_find_bulk(const struct mr_lpm *lpm, const void *addrs, uint32_t n,
 		      uint32_t *ret_hops)
 {
+	const uint8_t *bytes = addrs;
 	const uint8_t(*v6)[16] = addrs;
 
 	if (lpm->addr_bytes == 4)
 		for (uint32_t i = 0; i < n; i++)
-			ret_hops[i] = find(lpm, (const uint8_t *)addrs +
-							       4 * (size_t)i);
+			ret_hops[i] = find(lpm, bytes + 4 * (size_t)i);
+	else if (n <= FEW)
+		for (uint32_t i = 0; i < n; i++)
+			ret_hops[i] = find(lpm, v6[i]);
 	else
 		for (uint32_t i = 0; i < n; i += CHUNK)
 			find_chunk(lpm, v6 + i, n - i < CHUNK ? n - i : CHUNK,

@@ -25,6 +25,11 @@ class HugePages(who.HugePages):
     N_MIB = 1200
 
 
+class HugePagesForTables(who.HugePages):
+    """What rte_fib, its RIB and rte_lpm6 need for a million routes."""
+    N_MIB = 4000
+
+
 def taken(arguments, option):
     """Remove a flag from the arguments; return whether it was there."""
     if option not in arguments:
@@ -43,13 +48,13 @@ def build_native():
     return folder
 
 
-def run(call):
+def run(call, command):
     """Return call(); if we are root, with huge pages."""
     if os.geteuid() != 0:
         print("bench mem: not root: both sides get small pages",
               file=sys.stderr)
         return call()
-    with HugePages() as pages:
+    with (HugePagesForTables if command == "flow" else HugePages)() as pages:
         pages.top_up()
         return call()
 
@@ -67,7 +72,7 @@ def main(command="mem"):
     def call():
         program = str(build / "test/bench/micro/mr-micro")
         return front.main(program, command, arguments)
-    return call() if "--list" in arguments else run(call)
+    return call() if "--list" in arguments else run(call, command)
 
 
 if __name__ == "__main__":

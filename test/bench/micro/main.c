@@ -74,6 +74,8 @@ static const struct workload workloads[] = {
 	{ "F04", "fill",
 	  "a table filled and emptied; single adds while it grows",
 	  "growth without a pause", rows_f04 },
+	{ "F05", "routes", "longest prefix match, IPv4 and IPv6",
+	  "DPDK, app/test/test_lpm_perf.c, app/test-fib", rows_f05 },
 	{ "W02", "build", "frames of a stream, built and sent to null:",
 	  "100 Mpps with one field, 40 with four", rows_w02 },
 	{ NULL },

@@ -111,14 +111,23 @@ int dpdk_start(uint32_t core, struct mr_reason *why)
 	const bool has_huge = n_free >= 64;
 	static char cores[16], megabytes[16]; /* EAL keeps the pointers */
 	const char *arguments[] = {
-		"mr-micro", "--no-pci", "--no-telemetry", "-l", cores, "-m",
-		megabytes,  "",         "--no-shconf",    NULL,
+		"mr-micro",
+		"--no-pci",
+		"--no-telemetry",
+		"-l",
+		cores,
+		"-m",
+		megabytes,
+		"--force-max-simd-bitwidth=512",
+		"",
+		"--no-shconf",
+		NULL,
 	};
-	const int n = has_huge ? 8 : 9;
+	const int n = has_huge ? 9 : 10;
 	int saved[2], result;
 
 	/* Without huge pages, --in-memory fails with -EINVAL. */
-	arguments[7] = has_huge ? "--in-memory" : "--no-huge";
+	arguments[8] = has_huge ? "--in-memory" : "--no-huge";
 	snprintf(cores, sizeof(cores), "%u", core);
 	snprintf(megabytes, sizeof(megabytes), "%u",
 		 has_huge && n_free < 316 ? (uint32_t)(n_free - 16) * 2 : 600);
