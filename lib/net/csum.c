@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Internet checksums. Source: RFC 1071; RFC 793 3.1; RFC 768; RFC 8200 8.1. */
 #include <arpa/inet.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include <millrace/net.h>
@@ -40,6 +41,35 @@ uint64_t mr_csum_add(const uint8_t *bytes, uint32_t n_bytes, uint64_t sum)
 uint16_t mr_csum_fold(uint64_t sum)
 {
 	return mr_csum_fold64(sum);
+}
+
+uint64_t mr_csum_frame(void *base, const struct mr_frame *frames, uint32_t at,
+		       uint32_t n_bytes)
+{
+	uint64_t sum = 0;
+	bool is_odd = false;
+
+	for (uint32_t i = 0; n_bytes > 0; i++) {
+		if (at < frames[i].len) {
+			uint32_t n = frames[i].len - at;
+			uint16_t part;
+
+			n = n < n_bytes ? n : n_bytes;
+			part = mr_csum_fold(mr_csum_add(
+				mr_frame_data(base, &frames[i]) + at, n, 0));
+			/* At an odd place a byte counts for its neighbour. */
+			sum += is_odd ? (uint16_t)(part << 8 | part >> 8) :
+					part;
+			is_odd ^= n & 1;
+			n_bytes -= n;
+			at = 0;
+		} else {
+			at -= frames[i].len;
+		}
+		if (!(frames[i].flags & MR_FRAME_MORE))
+			break;
+	}
+	return sum;
 }
 
 uint16_t mr_csum_pseudo(const uint8_t *bytes, const struct mr_net_view *view)

@@ -87,7 +87,6 @@ static int parse_ipv6(const uint8_t *bytes, uint32_t n_bytes, uint32_t n_frame,
 {
 	uint32_t at = view->l3_bytes;
 	const uint8_t *ip = bytes + at;
-	bool is_routed = false;
 	uint32_t end;
 	uint8_t next;
 	int err;
@@ -115,7 +114,8 @@ static int parse_ipv6(const uint8_t *bytes, uint32_t n_bytes, uint32_t n_frame,
 		if (at + 8 > n_bytes)
 			return -EBADMSG;
 		/* The checksum covers the last address of its list (8.1). */
-		is_routed |= next == IPPROTO_ROUTING && bytes[at + 3] != 0;
+		view->is_routed |=
+			next == IPPROTO_ROUTING && bytes[at + 3] != 0;
 		next = bytes[at];
 		at += (bytes[at + 1] + 1u) * 8;
 		if (at > end || at > n_bytes)
@@ -126,7 +126,7 @@ static int parse_ipv6(const uint8_t *bytes, uint32_t n_bytes, uint32_t n_frame,
 	view->l4_proto = next;
 	view->l4_len_bytes = (uint16_t)(end - at);
 	err = parse_l4(bytes, n_bytes, view, at);
-	if (is_routed)
+	if (view->is_routed)
 		view->csum_bytes = 0; /* not the address in mr_csum_pseudo() */
 	return err;
 }

@@ -64,9 +64,9 @@ static bool is_sum_right(const struct merge *m, uint32_t i,
 			return true;
 	}
 	return flags & MR_FRAME_CSUM_VALID ||
-	       mr_csum_fold(pseudo + mri_partial_sum(m->base, &m->frames[i],
-						     view->l4_bytes,
-						     view->l4_len_bytes)) ==
+	       mr_csum_fold(pseudo + mr_csum_frame(m->base, &m->frames[i],
+						   view->l4_bytes,
+						   view->l4_len_bytes)) ==
 		       UINT16_MAX;
 }
 

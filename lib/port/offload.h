@@ -19,8 +19,5 @@ uint32_t mri_offload_n_held(const struct mr_txq *txq);
 
 /* The MR_OFFLOAD_* that cuts segments of an enum mr_gso_type; 0: none. */
 uint32_t mri_offload_cuts(uint16_t gso_type);
-/* The sum over n_bytes of a frame from start on: lib/port/partial.c. */
-uint64_t mri_partial_sum(void *base, const struct mr_frame *frames,
-			 uint32_t start, uint32_t n_bytes);
 
 #endif

@@ -67,39 +67,10 @@ int mr_partial_find(void *base, const struct mr_frame *frames,
 	return 0;
 }
 
-uint64_t mri_partial_sum(void *base, const struct mr_frame *frames,
-			 uint32_t start, uint32_t n_bytes)
-{
-	uint64_t sum = 0;
-	bool is_odd = false;
-
-	for (uint32_t i = 0; n_bytes > 0; i++) {
-		if (start < frames[i].len) {
-			uint32_t n = frames[i].len - start;
-			uint16_t part;
-
-			n = n < n_bytes ? n : n_bytes;
-			part = mr_csum_fold(mr_csum_add(
-				mr_frame_data(base, &frames[i]) + start, n, 0));
-			/* At an odd place a byte counts for its neighbour. */
-			sum += is_odd ? (uint16_t)(part << 8 | part >> 8) :
-					part;
-			is_odd ^= n & 1;
-			n_bytes -= n;
-			start = 0;
-		} else {
-			start -= frames[i].len;
-		}
-		if (!(frames[i].flags & MR_FRAME_MORE))
-			break;
-	}
-	return sum;
-}
-
 void mr_partial_finish(void *base, const struct mr_frame *frames,
 		       const struct mr_partial *partial)
 {
-	uint16_t sum = (uint16_t)~mr_csum_fold(mri_partial_sum(
+	uint16_t sum = (uint16_t)~mr_csum_fold(mr_csum_frame(
 		base, frames, partial->start_bytes, partial->n_bytes));
 
 	if (sum == 0 && partial->has_no_zero)

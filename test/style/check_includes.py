@@ -6,7 +6,7 @@ import re
 import tree
 
 LAYERS = [
-    {"base"}, {"mem", "net", "ring"}, {"pages"}, {"pci", "pool"}, {"object"},
+    {"base"}, {"mem", "net", "ring"}, {"pages"}, {"pci", "pool"}, {"answer", "object"},
     {"port"}, {"flow", "worker"}, {"dataplane"},
 ]
 RANK = {module: rank for rank, row in enumerate(LAYERS) for module in row}
@@ -19,6 +19,7 @@ HEADERS = {header: module for module, headers in {
     "pci": "experimental/pci experimental/pci_bar experimental/pci_info",
     "pool": "driver_frame experimental/frag experimental/page pool "
             "pool_inline",
+    "answer": "answer",
     "object": "experimental/objpool",
     "port": "driver driver_spec experimental/driver_offload "
             "experimental/flow_way experimental/gro experimental/netdev "

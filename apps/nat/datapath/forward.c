@@ -126,8 +126,9 @@ static bool send_piece(struct nat_path *path, const struct nat_packet *packet,
 		return false;
 	ip = (void *)(mr_frame_data(path->base, piece.frames) + piece.l2_bytes);
 	memcpy(ip, header, n_header);
-	nat_copy_from(path, packet, packet->l2_bytes + packet->ip_bytes + at, n,
-		      (uint8_t *)ip + n_header);
+	mr_frame_copy_bytes(path->base, packet->frames,
+			    packet->l2_bytes + packet->ip_bytes + at,
+			    (uint8_t *)ip + n_header, n);
 	fragment = (uint16_t)((packet->fragment_offset + at) / 8);
 	if (at + n < n_l4 || packet->has_more)
 		fragment |= MR_IPV4_MF;

@@ -63,8 +63,8 @@ static bool move_up(struct nat_path *path, struct nat_packet *packet,
 
 	if (mr_frame_put(path->cache, &frames[0], k) < 0)
 		return false;
-	nat_copy_from(path, packet, at + k, k,
-		      mr_frame_data(path->base, &frames[0]) + at);
+	mr_frame_copy_bytes(path->base, frames, at + k,
+			    mr_frame_data(path->base, &frames[0]) + at, k);
 	while (k > 0) {
 		const uint32_t n = k < frames[1].len ? k : frames[1].len;
 
@@ -93,55 +93,12 @@ bool nat_pull_up(struct nat_path *path, struct nat_packet *packet,
 	       move_up(path, packet, n_bytes - n_first);
 }
 
-void nat_copy_from(const struct nat_path *path, const struct nat_packet *packet,
-		   uint32_t offset, uint32_t n_bytes, uint8_t *to)
-{
-	for (uint32_t i = 0; n_bytes > 0 && i < packet->n; i++) {
-		const struct mr_frame *f = &packet->frames[i];
-		uint32_t n;
-
-		if (offset >= f->len) {
-			offset -= f->len;
-			continue;
-		}
-		n = f->len - offset;
-		if (n > n_bytes)
-			n = n_bytes;
-		memcpy(to, mr_frame_data(path->base, f) + offset, n);
-		to += n;
-		n_bytes -= n;
-		offset = 0;
-	}
-}
-
 uint16_t nat_sum_of(const struct nat_path *path,
 		    const struct nat_packet *packet, uint32_t offset,
 		    uint32_t n_bytes)
 {
-	uint32_t sum = 0;
-	bool is_odd = false;
-
-	for (uint32_t i = 0; n_bytes > 0 && i < packet->n; i++) {
-		const struct mr_frame *f = &packet->frames[i];
-		uint16_t part;
-		uint32_t n;
-
-		if (offset >= f->len) {
-			offset -= f->len;
-			continue;
-		}
-		n = f->len - offset;
-		if (n > n_bytes)
-			n = n_bytes;
-		part = mr_csum_fold(mr_csum_add(
-			mr_frame_data(path->base, f) + offset, n, 0));
-		/* It begins in the middle of a word: RFC 1071 2 (B). */
-		sum += is_odd ? (uint16_t)(part << 8 | part >> 8) : part;
-		is_odd ^= n & 1;
-		n_bytes -= n;
-		offset = 0;
-	}
-	return mr_csum_fold32(sum);
+	return mr_csum_fold(
+		mr_csum_frame(path->base, packet->frames, offset, n_bytes));
 }
 
 void nat_trim(struct nat_path *path, struct nat_packet *packet)

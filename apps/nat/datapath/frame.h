@@ -26,9 +26,6 @@ void *nat_put_ip(struct nat_path *path, const struct nat_packet *packet,
 /* Move the first n_bytes of the frame to its first entry, or false. */
 bool nat_pull_up(struct nat_path *path, struct nat_packet *packet,
 		 uint32_t n_bytes);
-/* Copy n_bytes from offset, which the frame must have. */
-void nat_copy_from(const struct nat_path *path, const struct nat_packet *packet,
-		   uint32_t offset, uint32_t n_bytes, uint8_t *to);
 /* Folded sum of n_bytes from offset, in memory byte order. */
 uint16_t nat_sum_of(const struct nat_path *path,
 		    const struct nat_packet *packet, uint32_t offset,

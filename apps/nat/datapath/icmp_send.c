@@ -66,8 +66,8 @@ void nat_icmp_send(struct nat_path *path, const struct nat_packet *packet,
 	*icmp = (struct mr_icmp){ .type = type,
 				  .code = code,
 				  .seq = htons(mtu) };
-	nat_copy_from(path, packet, packet->l2_bytes, n_quote,
-		      (uint8_t *)(icmp + 1));
+	mr_frame_copy_bytes(path->base, packet->frames, packet->l2_bytes,
+			    icmp + 1, n_quote);
 	icmp->csum = (uint16_t)~mr_csum_fold(mr_csum_add(
 		(const uint8_t *)icmp, (uint32_t)sizeof(*icmp) + n_quote, 0));
 	if (packet->is_looped)

@@ -175,16 +175,6 @@ static inline bool mr_pages_room(const struct mr_pages *pages,
 	       __atomic_load_n(&pages->owners[page], __ATOMIC_ACQUIRE) == 0;
 }
 
-/**
- * Copy @p n_bytes of a frame, from offset @p at, to @p to.
- *
- * @param base  mr_region_base() of the frame's region
- *
- * Owner: unchanged. Thread: the owner's. Cost: the copy.
- */
-MR_API void mr_frame_copy_bytes(void *base, const struct mr_frame *frames,
-				uint32_t at, void *to, uint32_t n_bytes);
-
 /** A partial checksum: what to sum, and where to store it. */
 struct mr_partial {
 	uint32_t start_bytes; /**< from the first byte of the frame */

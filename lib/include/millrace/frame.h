@@ -303,6 +303,16 @@ MR_API int mr_frame_unshare(struct mr_cache *cache, struct mr_frame *frames,
 			    uint32_t n);
 
 /**
+ * Copy @p n_bytes of a frame, from offset @p at, to @p to.
+ *
+ * @param base  mr_region_base() of the frame's region
+ *
+ * Owner: unchanged. Thread: the owner's. Cost: the copy.
+ */
+MR_API void mr_frame_copy_bytes(void *base, const struct mr_frame *frames,
+				uint32_t at, void *to, uint32_t n_bytes);
+
+/**
  * Free the buffers of @p n entries to the pool of @p cache.
  *
  * @param cache   the calling thread's cache

@@ -8,6 +8,7 @@
  * <millrace/flow.h> and <millrace/lpm.h> belong to libmillrace-flow.
  */
 
+#include <millrace/answer.h>
 #include <millrace/api.h>
 #include <millrace/ctx.h>
 #include <millrace/dataplane.h>

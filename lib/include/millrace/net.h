@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include <millrace/api.h>
+#include <millrace/frame.h>
 
 MR_BEGIN_DECLS
 
@@ -31,7 +32,9 @@ struct mr_net_view {
 	uint16_t l4_len_bytes; /**< layer-4 header and payload, according to
 				*   layer 3 */
 	uint16_t csum_bytes;  /**< offset of the TCP or UDP sum; 0: none */
-	uint16_t reserved[2]; /**< 0 */
+	uint8_t is_routed;    /**< 1: an IPv6 header names another destination,
+			       *   and the checksum covers that one */
+	uint8_t reserved[3];  /**< 0 */
 };
 
 /**
@@ -86,6 +89,70 @@ MR_API uint16_t mr_csum_fold(uint64_t sum);
  */
 MR_API uint16_t mr_csum_pseudo(const uint8_t *bytes,
 			       const struct mr_net_view *view);
+
+/**
+ * Sum bytes of a frame that may have several entries.
+ *
+ * @param base     mr_region_base() of the frame's region
+ * @param frames   the whole frame
+ * @param at       offset of the first byte in the frame
+ * @param n_bytes  what the frame does not have is left out
+ *
+ * @return the sum, as mr_csum_add() returns it: add it to others, then fold
+ *
+ * Owner: unchanged. Thread: any. Cost: reads the bytes. Source: RFC 1071.
+ */
+MR_API uint64_t mr_csum_frame(void *base, const struct mr_frame *frames,
+			      uint32_t at, uint32_t n_bytes);
+
+/**
+ * Swap the MAC addresses of a frame, to send it back.
+ *
+ * @param bytes  MR_ETH_BYTES or more; exclusively owned
+ *
+ * Owner: unchanged. Thread: the owner's.
+ */
+MR_API void mr_net_swap_macs(uint8_t *bytes);
+
+/**
+ * Swap the IP addresses of a packet. Checksums stay right.
+ *
+ * @param bytes  the frame, exclusively owned; it contains the layer-3 header
+ * @param view   from mr_net_parse(), which returned 0. Nothing changes if it
+ *               is not of an IP packet
+ *
+ * Owner: unchanged. Thread: the owner's.
+ */
+MR_API void mr_net_swap_addrs(uint8_t *bytes, const struct mr_net_view *view);
+
+/**
+ * Turn an echo request, ICMP or ICMPv6, into a reply: the type and its
+ * checksum. A wrong checksum stays wrong. Addresses are the caller's task, as
+ * mr_net_swap_addrs().
+ *
+ * @param bytes    the frame, exclusively owned
+ * @param n_bytes  of its first entry
+ * @param view     from mr_net_parse(), which returned 0
+ *
+ * @return 1, or 0, with nothing changed, if it is no echo request, or its
+ *         header is not within @p n_bytes
+ *
+ * Owner: unchanged. Thread: the owner's. Source: RFC 792, RFC 4443.
+ */
+MR_API int mr_net_answer_echo(uint8_t *bytes, uint32_t n_bytes,
+			      const struct mr_net_view *view);
+
+/**
+ * Turn an ARP request into the reply that the address asked for is at @p mac.
+ *
+ * @param bytes  the frame, exclusively owned, with the whole ARP packet
+ * @param view   from mr_net_parse(), of a request for IPv4 over Ethernet
+ * @param mac    6 bytes
+ *
+ * Owner: unchanged. Thread: the owner's. Source: RFC 826.
+ */
+MR_API void mr_net_answer_arp(uint8_t *bytes, const struct mr_net_view *view,
+			      const uint8_t *mac);
 
 MR_END_DECLS
 

@@ -71,6 +71,15 @@ enum {
 	MR_IPV4_OFFSET = 0x1fff,
 };
 
+/** RFC 8200. */
+struct mr_ipv6 {
+	uint32_t version_class_flow; /**< 4, 8 and 20 bits */
+	uint16_t payload_bytes;      /**< extension headers included */
+	uint8_t next;                /**< IPPROTO_* of what follows */
+	uint8_t hop_limit;
+	uint8_t src[16], dst[16];
+} __attribute__((packed));
+
 /** RFC 768. */
 struct mr_udp {
 	uint16_t src, dst;
@@ -96,12 +105,39 @@ enum {
 	MR_TCP_ACK = 16,
 };
 
-/** RFC 792. In a query, id and seq; errors use them differently. */
+/** RFC 792, RFC 4443. In a query, id and seq; errors use them differently. */
 struct mr_icmp {
 	uint8_t type, code;
 	uint16_t csum;
 	uint16_t id, seq;
 } __attribute__((packed));
+
+/** Types of ICMP and ICMPv6. */
+enum {
+	MR_ICMP_ECHO_REPLY = 0,
+	MR_ICMP_ECHO = 8,
+	MR_ICMPV6_ECHO = 128,
+	MR_ICMPV6_ECHO_REPLY = 129,
+	MR_ICMPV6_SOLICITATION = 135,
+	MR_ICMPV6_ADVERTISEMENT = 136,
+};
+
+/** RFC 4861, 4.3 and 4.4: of neighbours; options follow. */
+struct mr_neighbour {
+	uint8_t type, code;
+	uint16_t csum;
+	uint32_t flags; /**< MR_NEIGHBOUR_*; 0 in a solicitation */
+	uint8_t target[16];
+} __attribute__((packed));
+
+/** Bits of mr_neighbour.flags, in host order; types of its options. */
+enum {
+	MR_NEIGHBOUR_OVERRIDE = 1 << 29,
+	MR_NEIGHBOUR_SOLICITED = 1 << 30,
+	MR_NEIGHBOUR_SOURCE_MAC = 1,
+	MR_NEIGHBOUR_TARGET_MAC = 2,
+};
+#define MR_NEIGHBOUR_ROUTER (UINT32_C(1) << 31)
 
 /**
  * The change of a sum when a 16-bit word is replaced: -before + after, in ones'

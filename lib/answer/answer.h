@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Internals: what a request asks (request.c), and its answer (reply.c). */
+#ifndef ANSWER_ANSWER_H
+#define ANSWER_ANSWER_H
+
+#include <stdbool.h>
+
+#include <millrace/answer.h>
+#include <millrace/net.h>
+
+#include "base/base.h"
+
+enum { MRI_ANSWER_NEIGHBOURS, MRI_ANSWER_PINGS, MRI_ANSWER_LIMITS };
+
+struct mr_answer {
+	struct mr_cache *cache;
+	struct mr_ctx *ctx;
+	void *base; /* of the region */
+	struct mr_answer_config config;
+	uint64_t interval_ns;                 /* between answers */
+	uint64_t ready_ns[MRI_ANSWER_LIMITS]; /* of the last of a burst */
+	uint64_t now_ns;                      /* 0: not read in this burst */
+	uint64_t counts[MR_ANSWER_COUNTS];
+	uint32_t ipv4[]; /* then those of IPv6 */
+};
+
+/* What a frame is: an enum mr_answer_count to answer or to drop, or this. */
+enum { MRI_ANSWER_NOT_US = MR_ANSWER_COUNTS };
+
+/* One frame, its metadata or NULL, and where its headers are. */
+struct mri_request {
+	struct mr_frame *frames;
+	struct mr_meta *meta;
+	uint8_t *bytes;
+	struct mr_net_view view;
+};
+
+/* MR_ANSWER_ARP to _ECHO6, _MALFORMED, or MRI_ANSWER_NOT_US. Fills ret_request,
+ * except with the last. */
+uint32_t mri_answer_classify(const struct mr_answer *answer,
+			     struct mr_frame *frames, struct mr_meta *meta,
+			     struct mri_request *ret_request);
+/* Write the answer. The frame is exclusively owned. False: no room for it. */
+bool mri_answer_write(const struct mr_answer *answer,
+		      struct mri_request *request, uint32_t what);
+
+static inline const uint8_t *mri_answer_ipv6(const struct mr_answer *answer)
+{
+	return (const uint8_t *)&answer->ipv4[answer->config.n_ipv4];
+}
+
+#endif

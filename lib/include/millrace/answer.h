@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MILLRACE_ANSWER_H
+#define MILLRACE_ANSWER_H
+
+#include <stdint.h>
+
+#include <millrace/api.h>
+#include <millrace/error.h>
+#include <millrace/frame.h>
+
+MR_BEGIN_DECLS
+
+/**
+ * @file
+ * Answers to ARP requests, neighbour solicitations and pings, for a data plane
+ * whose addresses the kernel does not have.
+ *
+ *     n = mr_rx_burst(rxq, cache, frames, BURST);
+ *     n = mr_answer_burst(answer, frames, NULL, n, &n_replies);
+ *     mr_tx_burst(txq, cache, frames + n, n_replies);
+ *     ... the other frames, of n entries ...
+ *
+ * Of an address it answers: ARP requests and neighbour solicitations, probes
+ * for duplicate addresses among them; echo requests, ICMP and ICMPv6, of any
+ * length. Not answered, and left to the program: fragments, packets with an
+ * IPv6 routing header that is not at its end, echo requests to a group, frames
+ * to another MAC address, and frames whose headers are not in their first
+ * entry.
+ */
+
+struct mr_answer;
+struct mr_cache;
+
+/** What mr_answer_burst() did with frames. Names: mr_answer_name(). */
+enum mr_answer_count {
+	MR_ANSWER_ARP, /**< answered, these four */
+	MR_ANSWER_SOLICITATION,
+	MR_ANSWER_ECHO,
+	MR_ANSWER_ECHO6,
+	MR_ANSWER_LIMITED,   /**< freed, these three: over the rate */
+	MR_ANSWER_MALFORMED, /**< to us, but wrong: a checksum, an option, or
+			      *   a source that nobody can answer */
+	MR_ANSWER_NO_PAGE,   /**< no page for a copy of a shared frame, or no
+			      *   room for an option after the frame */
+	MR_ANSWER_COUNTS,
+};
+
+enum { MR_ANSWER_ADDRS_MAX = 1024 }; /**< of IPv4, and of IPv6 */
+
+/** Zero is the default of each member but size and mac. */
+struct mr_answer_config {
+	uint32_t size;     /**< sizeof(struct mr_answer_config) */
+	uint8_t mac[6];    /**< to answer with: mr_port_info.mac */
+	uint16_t vlans[2]; /**< only frames with these tags, the outer one
+			    *   first; 0: no such tag */
+	uint16_t reserved;
+	uint32_t n_ipv4; /**< addresses, 0..MR_ANSWER_ADDRS_MAX */
+	uint32_t n_ipv6;
+	const uint32_t *ipv4; /**< in network order */
+	const uint8_t (*ipv6)[16];
+	uint32_t per_s;     /**< most answers in a second, of neighbours and of
+			     *   pings each; 0: 1000 */
+	uint32_t burst;     /**< most of them at once; 0: 50 */
+	uint32_t is_router; /**< 1: say so to neighbours in IPv6 */
+	uint32_t reserved2;
+};
+
+/** Frames, by what became of them. */
+struct mr_answer_stats {
+	uint32_t size; /**< sizeof(struct mr_answer_stats), set by the caller */
+	uint32_t reserved;
+	uint64_t counts[16]; /**< by enum mr_answer_count */
+};
+
+/**
+ * Prepare to answer for addresses.
+ *
+ * @param      cache       whose thread will call mr_answer_burst(), for frames
+ *                         of its pool; it must outlive the result
+ * @param      config      copied, with the addresses
+ * @param[out] ret_answer  set on success, unchanged on failure
+ *
+ * @return 0, or
+ *   -EINVAL  config->size, too many addresses, a MAC or IP address of a group,
+ *            or a VLAN that does not exist
+ *   -ENOMEM  no memory
+ *
+ * Owner: the caller, of the result. Thread: any.
+ */
+MR_API int mr_answer_create(struct mr_cache *cache,
+			    const struct mr_answer_config *config,
+			    struct mr_answer **ret_answer,
+			    struct mr_reason *reterr_reason);
+
+/** Free it; NULL is allowed. Owner: nobody. Thread: the last user. */
+MR_API void mr_answer_destroy(struct mr_answer *answer);
+
+/**
+ * Turn the requests among frames into their answers, in place.
+ *
+ * Afterwards the array begins with the frames that are left, unchanged and in
+ * order, followed by the answers. Requests that get no answer because of the
+ * rate, of what is wrong with them, or of a missing page are freed and counted.
+ * An answer goes to the sender's MAC address, with the VLAN tags of its
+ * request, in the frame or in the metadata; its checksums are complete. A
+ * shared frame is copied first. IP options and IPv6 extension headers are left
+ * out of answers.
+ *
+ * @param[in,out] frames         @p n entries; an incomplete frame at the end is
+ *                               left
+ * @param[in,out] metas          as from mr_rx_burst_meta(), moved with the
+ *                               frames; NULL: no frame has metadata
+ * @param         n              entries, 0 allowed
+ * @param[out]    ret_n_replies  entries of the answers
+ *
+ * @return entries that are left; [return, return + *ret_n_replies) are answers
+ *
+ * Owner:  the caller, of both; the pool, of freed frames.
+ * Thread: the one that uses the cache.
+ * Cost:   reads the first header of each frame, and those behind it of ARP and
+ *         ICMP; a search through the addresses for requests. No lock, no system
+ *         call; reads the context's clock once per burst with a request.
+ * Source: RFC 826, RFC 5227 2.1.1; RFC 792, RFC 1122 3.2.2.6; RFC 4443 4.2; RFC
+ *         4861 7.1.1 and 7.2.4; RFC 6980.
+ */
+MR_API uint32_t mr_answer_burst(struct mr_answer *answer,
+				struct mr_frame *frames, struct mr_meta *metas,
+				uint32_t n, uint32_t *ret_n_replies);
+
+/**
+ * Copy the counters.
+ *
+ * @return 0, or -EINVAL if stats->size, which the caller sets, is 0
+ *
+ * Owner: unchanged. Thread: any. Cost: negligible.
+ */
+MR_API int mr_answer_stats(const struct mr_answer *answer,
+			   struct mr_answer_stats *stats);
+
+/** @return the name of count @p i; NULL at the end. Thread: any. */
+MR_API const char *mr_answer_name(uint32_t i);
+
+MR_END_DECLS
+
+#endif
