@@ -2,6 +2,7 @@
 """The package for Python on real interfaces, through its examples."""
 import asyncio
 import collections
+import signal
 import sys
 from pathlib import Path
 
@@ -63,6 +64,20 @@ def test_segments_of_kernels_pass_uncut(lab, end):
     for one in ends:
         events = one.port.tx().stats()["events"]
         assert events["csum_device"] > 0 and events["gso_software"] == 0
+
+
+def test_l2fwd_forwards_until_it_is_interrupted(lab, star, example):
+    wires = [lab.closing(Wire(host, "h0", TEST_TYPE))
+             for host in star.hosts[:2]]
+    forward = example(star.middle, "l2fwd", "p0", "p1")
+    assert forward.out.wait("forwarding".__eq__, 15), forward.err.text()
+    for near, far in (0, 1), (1, 0):
+        frames = [frame(60 + 100 * i, i) for i in range(14)]
+        wires[near].send_all(frames)
+        assert wires[far].receive(len(frames)) == frames
+    forward.process.send_signal(signal.SIGINT)
+    assert forward.wait() == 0, forward.err.text()
+    assert "worker 0 rounds" in forward.out.text()
 
 
 def test_device_test_passes_a_forwarder(lab, example):

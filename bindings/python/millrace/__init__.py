@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Millrace: ports, pools and bursts of Ethernet frames.
 
+with Dataplane("xdp:eth0", "xdp:eth1") as dp:
+    dp.run(lambda worker, rx, burst: worker.send(1 - rx.port_idx, burst))
+
+or, without workers:
+
 with Pool(Pool.size_for(["xdp:eth1"])) as pool, Port(pool, "xdp:eth1") as port:
     with port.rx().receive() as burst:
         for frame in burst:
@@ -15,6 +20,7 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
+from enum import IntEnum
 from typing import Any
 
 from . import _millrace
@@ -29,11 +35,42 @@ from ._millrace import (
     Pool,
     RxQueue,
     TxQueue,
+    Worker,
     version,
 )
 
-__all__ = ["BURST_MAX", "Burst", "Error", "Flag", "Hash", "Meta", "Offload", "Pool", "Port"]
-__all__ += ["RxQueue", "TxQueue", "version"]
+__all__ = ["BURST_MAX", "Burst", "Dataplane", "Error", "Flag", "Hash", "Idle", "Meta", "Offload"]
+__all__ += ["Pool", "Port", "RxQueue", "TxQueue", "Worker", "version"]
+
+
+class Idle(IntEnum):
+    """What a worker does after a round without frames."""
+
+    ADAPTIVE = 0  #: polls or sleeps, depending on the gaps between frames
+    POLL = 1
+    INTERRUPT = 2  #: sleeps immediately
+
+
+class Dataplane(_millrace.Dataplane):
+    """Ports, a pool that is large enough for them, and workers.
+
+    Dataplane(*specs) has a worker for each rx queue of a port, as far as there
+    are cores. Parameters are members of struct mr_dataplane_config
+    (<millrace/dataplane.h>): n_workers, cores, max_workers, may_idle,
+    may_be_fewer, sends_to, handoff_entries, idle, n_pages, kept_pages,
+    page_bytes, headroom_bytes, tailroom_bytes, safety; takes_meta: bursts have
+    metadata. On failure nothing is left open.
+    """
+
+    @property
+    def ports(self) -> tuple["Port", ...]:
+        """The ports in the order of the specs, which the data plane closes."""
+        return super().ports
+
+    def stats(self) -> dict[str, Any]:
+        """Counters of ports, workers and pool: json() as a dict."""
+        stats: dict[str, Any] = json.loads(self.json())
+        return stats
 
 
 class Port(_millrace.Port):

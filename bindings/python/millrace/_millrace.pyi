@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntFlag
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack, final, type_check_only
@@ -186,7 +186,63 @@ class Port(_Closing):
     def to_kernel(self, burst: Burst, /) -> int: ...
     def close(self) -> None: ...
 
+@type_check_only
+class WorkerStats(TypedDict):
+    busy_ns: int
+    idle_ns: int
+    asleep_ns: int
+    rounds: int
+    empty_rounds: int
+    sleeps: int
+    handed_off: int
+    handoff_full: int
+
+class Dataplane(_Closing):
+    @property
+    def pool(self) -> Pool: ...
+    @property
+    def ports(self) -> tuple[Any, ...]: ...
+    @property
+    def workers(self) -> tuple[Worker, ...]: ...
+    def __new__(
+        cls,
+        *specs: str,
+        n_pages: int = ...,
+        kept_pages: int = ...,
+        page_bytes: int = ...,
+        headroom_bytes: int = ...,
+        tailroom_bytes: int = ...,
+        safety: int = ...,
+        n_workers: int = ...,
+        max_workers: int = ...,
+        may_idle: bool = ...,
+        cores: Iterable[int] = ...,
+        sends_to: Iterable[int] = ...,
+        handoff_entries: int = ...,
+        idle: int = ...,
+        may_be_fewer: bool = ...,
+        takes_meta: bool = ...,
+    ) -> Self: ...
+    def run(self, function: Callable[[Worker, RxQueue, Burst], object], /) -> None: ...
+    def stop(self) -> None: ...
+    def text(self) -> str: ...
+    def json(self) -> str: ...
+    def close(self) -> None: ...
+
+@final
+class Worker:
+    @property
+    def idx(self) -> int: ...
+    @property
+    def core(self) -> int: ...
+    def send(self, port_idx: int, burst: Burst, /) -> int: ...
+    def stats(self) -> WorkerStats: ...
+
 class Queue(_Closing):
+    @property
+    def port_idx(self) -> int: ...
+    @property
+    def queue_idx(self) -> int: ...
     def release(self) -> None: ...
     def arm(self) -> bool: ...
     def fileno(self) -> int: ...

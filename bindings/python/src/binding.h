@@ -6,11 +6,13 @@
  *     Pool <-- Port <-- RxQueue, TxQueue        (<--: has a reference to)
  *       ^
  *     Frames <-- Burst --> memoryviews --> Frames
+ *     Dataplane --> its Pool and Ports;  Worker --> Dataplane
  *
  * A pool has its own context, region and cache. It cannot be closed while a
  * port is open or a burst has frames, so nothing here points into a freed pool.
- * Each call holds the GIL from beginning to end, so only one thread at a time
- * uses the cache; mr_cache_adopt() hands it over.
+ * Each call that uses the pool's cache holds the GIL from beginning to end, so
+ * only one thread at a time does; mr_cache_adopt() hands it over. A worker of a
+ * data plane has a cache of its own, and needs no GIL to receive and send.
  */
 #ifndef MILLRACE_PYTHON_BINDING_H
 #define MILLRACE_PYTHON_BINDING_H
@@ -34,6 +36,8 @@ struct py_pool {
 	uint32_t headroom_bytes;
 	uint32_t n_users;       /**< ports, and bursts with frames */
 	uint32_t n_forks;       /**< mri_n_forks, when it was created */
+	struct mr_dataplane *dp; /**< whose pool and context it is; or NULL */
+	bool is_ending;         /**< to be closed when n_users is 0 */
 	unsigned long thread;   /**< the one that uses the cache */
 	struct py_pool *next;   /**< in the list for the fork handler */
 };
@@ -46,6 +50,20 @@ struct py_port {
 	struct mr_port_info info;
 	unsigned long *owners;  /**< threads that use the queues, rx, then tx;
 				 *   0: none */
+	uint32_t idx;           /**< in the data plane */
+	bool is_of_dataplane;   /**< whose workers use the queues, and which
+				 *   closes the port */
+};
+
+/** A data plane. */
+struct py_dataplane {
+	PyObject_HEAD
+	struct mr_dataplane *dp; /**< NULL: closed; the pool owns it */
+	struct py_pool *pool;
+	PyObject *ports;         /**< a tuple */
+	bool takes_meta;
+	bool is_running;
+	bool is_stopping;        /**< asked to, even before it runs */
 };
 
 /**
@@ -75,9 +93,11 @@ extern uint32_t mri_n_forks;
 extern PyObject *mri_error;
 /** The types of the module. */
 extern PyTypeObject *mri_pool_type, *mri_port_type, *mri_queue_type,
-	*mri_rxq_type, *mri_txq_type, *mri_burst_type, *mri_frames_type;
+	*mri_rxq_type, *mri_txq_type, *mri_burst_type, *mri_frames_type,
+	*mri_dataplane_type, *mri_worker_type;
 extern PyType_Spec mri_pool_spec, mri_port_spec, mri_queue_spec, mri_rxq_spec,
-	mri_txq_spec, mri_burst_spec, mri_frames_spec;
+	mri_txq_spec, mri_burst_spec, mri_frames_spec, mri_dataplane_spec,
+	mri_worker_spec;
 
 /** The Python type of a struct member. */
 enum field_kind {
@@ -136,17 +156,39 @@ int mri_u32(PyObject *number, void *ret);
  * @return 0, or -1: raised */
 int mri_bytes(PyObject *object, void *to, size_t least, size_t most);
 
+/** A str of what a function of the library prints. NULL: raised */
+PyObject *mri_print(size_t (*print)(const void *of, char *ret_text,
+				    size_t n_bytes),
+		    const void *of);
+
+enum { MRI_MAX_SPECS = 64 };
+
+/** The texts of a tuple, which keeps them. @return how many; -1: raised */
+int mri_read_specs(PyObject *tuple, const char **specs);
 /** Whether @p pool is open in this process; raises if not. */
 bool mri_pool_is_usable(const struct py_pool *pool);
 /** Whether this process is not the one that created @p pool. */
 bool mri_pool_is_foreign(const struct py_pool *pool);
 /** The cache of @p pool, for the calling thread. */
 struct mr_cache *mri_pool_cache(struct py_pool *pool);
+/** An object for the pool of @p dp, which it closes. @return NULL: raised, or
+ * @p ret_err and @p why say why */
+struct py_pool *mri_pool_wrap(struct mr_dataplane *dp, int *ret_err,
+			      struct mr_reason *why);
+/** Close a pool now or, if it has users, after the last one. */
+void mri_pool_end(struct py_pool *pool);
 
 /** Whether a port is open in this process; raises if not. */
 bool mri_port_is_usable(const struct py_port *port);
+/** An object for port @p idx of a data plane. @return NULL: raised */
+PyObject *mri_port_wrap(PyTypeObject *type, struct py_pool *pool,
+			struct mr_port *port, uint32_t idx);
+/** The data plane has closed the port. */
+void mri_port_end(struct py_port *port);
 /** Queue rx(i) or tx(i) of a port. @return NULL: raised */
 PyObject *mri_queue_new(PyTypeObject *type, PyObject *port, PyObject *args);
+/** Queue @p i of a port, which exists. @return NULL: raised */
+PyObject *mri_queue_of(PyTypeObject *type, PyObject *port, uint32_t i);
 
 /** An empty burst with room for @p n entries. @return NULL: raised */
 struct py_burst *mri_burst_new(struct py_pool *pool, uint32_t n);
@@ -157,6 +199,8 @@ PyObject *mri_burst_from(PyObject *pool, PyObject *iterable);
 struct py_frames *mri_burst_take(PyObject *burst, const struct py_pool *pool);
 /** Set how many entries there are now; the caller frees none of them. */
 void mri_frames_set_n(struct py_frames *frames, uint32_t n);
+/** Remove the first @p n entries, which are no longer the burst's. */
+void mri_frames_drop_first(struct py_frames *frames, uint32_t n);
 /** Give the entries metas, all zero. @return 0, or -1: raised */
 int mri_frames_add_metas(struct py_frames *frames);
 
@@ -171,6 +215,16 @@ PyObject *mri_meta_layout(void);
 /** Get the buffer of a caller's array, with room for @p n items.
  * @return 0, or -1: raised */
 int mri_get_room(PyObject *array, Py_buffer *room, size_t n, size_t item_bytes);
+
+/** The worker that the calling thread is, and its pool; NULL: none. */
+extern _Thread_local struct mr_worker *mri_worker;
+extern _Thread_local struct py_pool *mri_worker_pool;
+/** Whether a data plane is open in this process; raises if not. */
+bool mri_dataplane_is_usable(const struct py_dataplane *dataplane);
+/** Function of Dataplane: run(function). */
+PyObject *mri_dataplane_run(PyObject *dataplane, PyObject *function);
+/** An object for a worker, which exists. @return NULL: raised */
+PyObject *mri_worker_new(struct py_dataplane *dataplane, uint32_t i);
 
 /** Functions of Port for its device. */
 PyObject *mri_port_set(PyObject *port, PyObject *args, PyObject *settings);

@@ -57,6 +57,20 @@ void mri_frames_set_n(struct py_frames *self, uint32_t n)
 {
 	self->pool->n_users += (n > 0) - (self->n > 0);
 	self->n = n;
+	if (self->pool->is_ending)
+		mri_pool_end(self->pool);
+}
+
+void mri_frames_drop_first(struct py_frames *self, uint32_t n)
+{
+	const uint32_t n_left = self->n - n;
+
+	memmove(self->entries, &self->entries[n],
+		n_left * sizeof(self->entries[0]));
+	if (self->metas != NULL)
+		memmove(self->metas, &self->metas[n],
+			n_left * sizeof(self->metas[0]));
+	mri_frames_set_n(self, n_left);
 }
 
 static void free_frames(struct py_frames *self)

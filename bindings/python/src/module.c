@@ -6,7 +6,8 @@
 
 PyObject *mri_error;
 PyTypeObject *mri_pool_type, *mri_port_type, *mri_queue_type, *mri_rxq_type,
-	*mri_txq_type, *mri_burst_type, *mri_frames_type;
+	*mri_txq_type, *mri_burst_type, *mri_frames_type, *mri_dataplane_type,
+	*mri_worker_type;
 
 PyObject *mri_text(const char *text)
 {
@@ -36,6 +37,29 @@ PyObject *mri_self(PyObject *self, PyObject *nothing)
 {
 	(void)nothing;
 	return Py_NewRef(self);
+}
+
+PyObject *mri_print(size_t (*print)(const void *of, char *ret_text,
+				    size_t n_bytes),
+		    const void *of)
+{
+	size_t n_bytes = 0, n;
+	char *bytes = NULL, *more;
+	PyObject *text;
+
+	/* The counters may become longer in between. */
+	while ((n = print(of, bytes, n_bytes)) >= n_bytes) {
+		n_bytes = n + 64;
+		more = PyMem_Realloc(bytes, n_bytes);
+		if (more == NULL) {
+			PyMem_Free(bytes);
+			return PyErr_NoMemory();
+		}
+		bytes = more;
+	}
+	text = PyUnicode_DecodeUTF8(bytes, (Py_ssize_t)n, "replace");
+	PyMem_Free(bytes);
+	return text;
 }
 
 #define FLAG(name)                                                             \
@@ -122,6 +146,8 @@ static const struct {
 	{ &mri_txq_type, &mri_queue_type, &mri_txq_spec },
 	{ &mri_burst_type, NULL, &mri_burst_spec },
 	{ &mri_frames_type, NULL, &mri_frames_spec },
+	{ &mri_dataplane_type, NULL, &mri_dataplane_spec },
+	{ &mri_worker_type, NULL, &mri_worker_spec },
 };
 
 static int add_types(PyObject *module)

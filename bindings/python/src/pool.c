@@ -50,6 +50,8 @@ struct mr_cache *mri_pool_cache(struct py_pool *pool)
 {
 	const unsigned long me = PyThread_get_thread_ident();
 
+	if (mri_worker_pool == pool)
+		return mri_worker->cache;
 	if (pool->thread != me)
 		pool->cache = mr_cache_adopt(pool->cache);
 	pool->thread = me;
@@ -67,27 +69,31 @@ static void close_pool(struct py_pool *self)
 	}
 	if (!mri_pool_is_foreign(self)) {
 		mr_cache_destroy(self->cache);
-		(void)mr_pool_destroy(self->pool, NULL); /* n_users is 0 */
-		mr_ctx_destroy(self->ctx);
+		/* n_users is 0 */
+		if (self->dp != NULL) {
+			(void)mr_dataplane_close(self->dp, NULL);
+		} else {
+			(void)mr_pool_destroy(self->pool, NULL);
+			mr_ctx_destroy(self->ctx);
+		}
 	}
 	self->cache = NULL;
 	self->pool = NULL;
 	self->ctx = NULL;
+	self->dp = NULL;
 }
 
-static int open_pool(struct py_pool *self, const struct mr_pool_config *config,
-		     struct mr_reason *why)
+/* Give an open pool its cache, and list it. */
+static int add_cache(struct py_pool *self, struct mr_reason *why)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct mr_pool_stats stats = { .size = sizeof(stats) };
 	struct mr_region_stats region = { .size = sizeof(region) };
-	int rc = mr_ctx_create(NULL, &self->ctx, why);
+	const int rc = mr_cache_create(self->pool, &self->cache, why);
 
-	if (rc == 0)
-		rc = mr_pool_create(self->ctx, config, &self->pool, why);
-	if (rc == 0)
-		rc = mr_cache_create(self->pool, &self->cache, why);
 	if (rc < 0)
 		return rc;
+	pthread_once(&once, watch_forks);
 	mr_pool_stats(self->pool, &stats);
 	mr_region_stats(mr_pool_region(self->pool), &region);
 	self->base = mr_region_base(mr_pool_region(self->pool));
@@ -100,10 +106,47 @@ static int open_pool(struct py_pool *self, const struct mr_pool_config *config,
 	return 0;
 }
 
+static int open_pool(struct py_pool *self, const struct mr_pool_config *config,
+		     struct mr_reason *why)
+{
+	int rc = mr_ctx_create(NULL, &self->ctx, why);
+
+	if (rc == 0)
+		rc = mr_pool_create(self->ctx, config, &self->pool, why);
+	return rc == 0 ? add_cache(self, why) : rc;
+}
+
+struct py_pool *mri_pool_wrap(struct mr_dataplane *dp, int *ret_err,
+			      struct mr_reason *why)
+{
+	struct py_pool *self =
+		(struct py_pool *)PyType_GenericAlloc(mri_pool_type, 0);
+
+	if (self == NULL)
+		return NULL;
+	self->n_forks = mri_n_forks;
+	self->pool = dp->pool;
+	*ret_err = add_cache(self, why);
+	if (*ret_err == 0) {
+		self->ctx = dp->ctx;
+		self->dp = dp;
+		return self;
+	}
+	self->pool = NULL; /* the caller closes it */
+	Py_DECREF((PyObject *)self);
+	return NULL;
+}
+
+void mri_pool_end(struct py_pool *pool)
+{
+	pool->is_ending = true;
+	if (pool->n_users == 0)
+		close_pool(pool);
+}
+
 static PyObject *pool_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = { "n_pages", "page_bytes", "safety", NULL };
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct mr_pool_config config = { .size = sizeof(config) };
 	struct py_pool *self;
 	struct mr_reason why;
@@ -115,7 +158,6 @@ static PyObject *pool_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 					 &config.page_bytes, mri_u32, &safety))
 		return NULL;
 	config.safety = (enum mr_safety)safety;
-	pthread_once(&once, watch_forks);
 	self = (struct py_pool *)PyType_GenericAlloc(type, 0);
 	if (self == NULL)
 		return NULL;
@@ -127,16 +169,13 @@ static PyObject *pool_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	return mri_raise(rc, why.text);
 }
 
-enum { MAX_SPECS = 64 };
-
-/* The texts of a sequence, which keeps them. How many; -1: an exception. */
-static int read_specs(PyObject *tuple, const char **specs)
+int mri_read_specs(PyObject *tuple, const char **specs)
 {
 	const Py_ssize_t n = PyTuple_Size(tuple);
 
-	if (n > MAX_SPECS) {
+	if (n > MRI_MAX_SPECS) {
 		PyErr_Format(PyExc_ValueError, "%zd ports are more than %d", n,
-			     MAX_SPECS);
+			     MRI_MAX_SPECS);
 		return -1;
 	}
 	for (Py_ssize_t i = 0; i < n; i++) {
@@ -168,7 +207,7 @@ static PyObject *pool_size_for(PyObject *type, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = { "specs", "n_pages", "page_bytes", NULL };
 	struct mr_pool_config config = { .size = sizeof(config) };
-	const char *specs[MAX_SPECS];
+	const char *specs[MRI_MAX_SPECS];
 	PyObject *sequence, *tuple, *size = NULL;
 	int n;
 
@@ -186,7 +225,7 @@ static PyObject *pool_size_for(PyObject *type, PyObject *args, PyObject *kwargs)
 	tuple = PySequence_Tuple(sequence);
 	if (tuple == NULL)
 		return NULL;
-	n = read_specs(tuple, specs);
+	n = mri_read_specs(tuple, specs);
 	if (n >= 0)
 		size = size_pool(specs, n, &config);
 	Py_DECREF(tuple);
@@ -204,6 +243,8 @@ static PyObject *pool_close(PyObject *object, PyObject *nothing)
 	struct py_pool *self = (struct py_pool *)object;
 
 	(void)nothing;
+	if (self->dp != NULL && !mri_pool_is_foreign(self))
+		return mri_raise(-EBUSY, "the data plane closes its pool");
 	if (self->n_users > 0 && !mri_pool_is_foreign(self))
 		return mri_raise(-EBUSY, "the pool is in use: close its ports "
 					 "and release its bursts first");

@@ -1,6 +1,39 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ports. */
+#include <errno.h>
+
 #include "binding.h"
+
+/* Fill in what is known of an open port. -1: raised. */
+static int init_port(struct py_port *self)
+{
+	self->pool->n_users++;
+	self->info.size = sizeof(self->info);
+	mr_port_info(self->port, &self->info);
+	self->owners = PyMem_Calloc(self->info.n_rxqs + self->info.n_txqs,
+				    sizeof(self->owners[0]));
+	if (self->owners != NULL)
+		return 0;
+	PyErr_NoMemory();
+	return -1;
+}
+
+PyObject *mri_port_wrap(PyTypeObject *type, struct py_pool *pool,
+			struct mr_port *port, uint32_t idx)
+{
+	struct py_port *self = (struct py_port *)PyType_GenericAlloc(type, 0);
+
+	if (self == NULL)
+		return NULL;
+	self->pool = (struct py_pool *)Py_NewRef((PyObject *)pool);
+	self->port = port;
+	self->idx = idx;
+	self->is_of_dataplane = true;
+	if (init_port(self) == 0)
+		return (PyObject *)self;
+	Py_DECREF((PyObject *)self);
+	return NULL;
+}
 
 static PyObject *port_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
@@ -29,16 +62,20 @@ static PyObject *port_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 		Py_DECREF((PyObject *)self);
 		return mri_raise(rc, why.text);
 	}
-	pool->n_users++;
-	self->info.size = sizeof(self->info);
-	mr_port_info(self->port, &self->info);
-	self->owners = PyMem_Calloc(self->info.n_rxqs + self->info.n_txqs,
-				    sizeof(self->owners[0]));
-	if (self->owners == NULL) {
-		Py_DECREF((PyObject *)self);
-		return PyErr_NoMemory();
-	}
-	return (PyObject *)self;
+	if (init_port(self) == 0)
+		return (PyObject *)self;
+	Py_DECREF((PyObject *)self);
+	return NULL;
+}
+
+void mri_port_end(struct py_port *self)
+{
+	if (self->port == NULL)
+		return;
+	if (!self->is_of_dataplane && !mri_pool_is_foreign(self->pool))
+		mr_port_close(self->port);
+	self->port = NULL;
+	self->pool->n_users--;
 }
 
 static PyObject *port_close(PyObject *object, PyObject *nothing)
@@ -46,12 +83,9 @@ static PyObject *port_close(PyObject *object, PyObject *nothing)
 	struct py_port *self = (struct py_port *)object;
 
 	(void)nothing;
-	if (self->port != NULL) {
-		if (!mri_pool_is_foreign(self->pool))
-			mr_port_close(self->port);
-		self->port = NULL;
-		self->pool->n_users--;
-	}
+	if (self->is_of_dataplane && self->port != NULL)
+		return mri_raise(-EBUSY, "the data plane closes its ports");
+	mri_port_end(self);
 	Py_RETURN_NONE;
 }
 
@@ -59,7 +93,7 @@ static void port_dealloc(PyObject *object)
 {
 	struct py_port *self = (struct py_port *)object;
 
-	Py_DECREF(port_close(object, NULL));
+	mri_port_end(self);
 	PyMem_Free(self->owners);
 	Py_XDECREF((PyObject *)self->pool);
 	mri_free_object(self);
@@ -159,44 +193,32 @@ static PyObject *port_info(PyObject *object, PyObject *nothing)
 	return mri_dict_of(info_fields, &self->info, 0);
 }
 
-typedef size_t print_fn(const struct mr_port *port, char *ret_text,
-			size_t n_bytes);
-
-/* Returns what a printing function writes into a buffer of the right size. */
-static PyObject *print_stats(PyObject *object, print_fn *print)
+static size_t print_text(const void *port, char *ret_text, size_t n_bytes)
 {
-	struct py_port *self = (struct py_port *)object;
-	PyObject *text;
-	size_t n_bytes = 0, n;
-	char *bytes = NULL, *more;
+	return mr_port_stats_text(port, ret_text, n_bytes);
+}
 
-	if (!mri_port_is_usable(self))
-		return NULL;
-	/* The counters may become longer in between. */
-	while ((n = print(self->port, bytes, n_bytes)) >= n_bytes) {
-		n_bytes = n + 64;
-		more = PyMem_Realloc(bytes, n_bytes);
-		if (more == NULL) {
-			PyMem_Free(bytes);
-			return PyErr_NoMemory();
-		}
-		bytes = more;
-	}
-	text = PyUnicode_DecodeUTF8(bytes, (Py_ssize_t)n, "replace");
-	PyMem_Free(bytes);
-	return text;
+static size_t print_json(const void *port, char *ret_text, size_t n_bytes)
+{
+	return mr_port_stats_json(port, ret_text, n_bytes);
 }
 
 static PyObject *port_stats_text(PyObject *object, PyObject *nothing)
 {
+	struct py_port *self = (struct py_port *)object;
+
 	(void)nothing;
-	return print_stats(object, mr_port_stats_text);
+	return mri_port_is_usable(self) ? mri_print(print_text, self->port) :
+					  NULL;
 }
 
 static PyObject *port_stats_json(PyObject *object, PyObject *nothing)
 {
+	struct py_port *self = (struct py_port *)object;
+
 	(void)nothing;
-	return print_stats(object, mr_port_stats_json);
+	return mri_port_is_usable(self) ? mri_print(print_json, self->port) :
+					  NULL;
 }
 
 static PyMethodDef methods[] = {

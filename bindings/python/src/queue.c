@@ -3,7 +3,6 @@
  * the GIL makes two users safe, but not correct. */
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "binding.h"
 
@@ -21,7 +20,6 @@ PyObject *mri_queue_new(PyTypeObject *type, PyObject *port, PyObject *args)
 {
 	const struct mr_port_info *info = &((struct py_port *)port)->info;
 	const uint32_t n = type == mri_txq_type ? info->n_txqs : info->n_rxqs;
-	struct py_queue *self;
 	uint32_t i = 0;
 
 	if (!PyArg_ParseTuple(args, "|O&", mri_u32, &i))
@@ -30,6 +28,13 @@ PyObject *mri_queue_new(PyTypeObject *type, PyObject *port, PyObject *args)
 		return PyErr_Format(PyExc_IndexError,
 				    "%s has %u such queues, not %u", info->name,
 				    n, i);
+	return mri_queue_of(type, port, i);
+}
+
+PyObject *mri_queue_of(PyTypeObject *type, PyObject *port, uint32_t i)
+{
+	struct py_queue *self;
+
 	self = PyObject_New(struct py_queue, type);
 	if (self == NULL)
 		return NULL;
@@ -65,6 +70,10 @@ static bool use(struct py_queue *self)
 
 	if (!is_open(self))
 		return false;
+	if (self->port->is_of_dataplane) {
+		mri_raise(-EBUSY, "the data plane's workers use its queues");
+		return false;
+	}
 	if (*owner == 0)
 		*owner = me;
 	if (*owner == me)
@@ -159,19 +168,13 @@ static PyObject *txq_send(PyObject *object, PyObject *burst)
 {
 	struct py_queue *self = (struct py_queue *)object;
 	struct py_frames *frames = mri_burst_take(burst, self->port->pool);
-	uint32_t n, n_left;
+	uint32_t n;
 
 	if (frames == NULL || !use(self))
 		return NULL;
 	n = mr_tx_burst_meta(txq_of(self), mri_pool_cache(frames->pool),
 			     frames->entries, frames->metas, frames->n);
-	n_left = frames->n - n;
-	memmove(frames->entries, &frames->entries[n],
-		n_left * sizeof(frames->entries[0]));
-	if (frames->metas != NULL)
-		memmove(frames->metas, &frames->metas[n],
-			n_left * sizeof(frames->metas[0]));
-	mri_frames_set_n(frames, n_left);
+	mri_frames_drop_first(frames, n);
 	return PyLong_FromUnsignedLong(n);
 }
 
@@ -258,6 +261,25 @@ static PyObject *queue_stats(PyObject *object, PyObject *nothing)
 	return dict;
 }
 
+static PyObject *get_port_idx(PyObject *object, void *nothing)
+{
+	(void)nothing;
+	return PyLong_FromUnsignedLong(((struct py_queue *)object)->port->idx);
+}
+
+static PyObject *get_queue_idx(PyObject *object, void *nothing)
+{
+	(void)nothing;
+	return PyLong_FromUnsignedLong(((struct py_queue *)object)->i);
+}
+
+static PyGetSetDef members[] = {
+	{ "port_idx", get_port_idx, NULL,
+	  "The place of its port in the data plane; otherwise 0.", NULL },
+	{ "queue_idx", get_queue_idx, NULL, "Its number.", NULL },
+	{ 0 },
+};
+
 static PyMethodDef methods[] = {
 	{ "__enter__", queue_enter, METH_NOARGS, NULL },
 	{ "__exit__", queue_release, METH_VARARGS, NULL },
@@ -295,6 +317,7 @@ static PyType_Slot slots[] = {
 		     "time." },
 	{ Py_tp_dealloc, queue_dealloc },
 	{ Py_tp_methods, methods },
+	{ Py_tp_getset, members },
 	{ 0, NULL },
 };
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The examples run, and notice what is wrong."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -67,6 +68,21 @@ def test_firewall(pool: Pool, tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "no driver 'nothing'" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_l2fwd() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-B", EXAMPLES / "l2fwd.py", "null:", "null:"],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "forwarding\n"
+        process.send_signal(signal.SIGINT)
+        text, _ = process.communicate(timeout=limit(60))
+    assert process.returncode == 0
+    counters = dict(line.rsplit(" ", 1) for line in text.splitlines())
+    assert int(counters["worker 0 rounds"]) >= 0
 
 
 def test_device_test() -> None:
