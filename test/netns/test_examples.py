@@ -382,7 +382,7 @@ def test_sampler_of_every_third_frame(sampler):
     path, frames = sampler(3, 20)
     queues = [struct.unpack_from("<I", body)[0]
               for kind, body in blocks(path) if kind == 6]
-    counters = [struct.unpack("<I8x4xQ4xQ4xQ4x", body)
+    counters = [struct.unpack("=I8x4xQ4xQ4xQ4x", body)
                 for kind, body in blocks(path) if kind == 5]
     assert [queue for queue, *_ in counters] == [0, 1]
     for queue, n_seen, n_lost, n_written in counters:
@@ -407,7 +407,7 @@ def test_sampler_of_a_slow_reader_counts_what_is_lost(lab, tmp_path):
     assert example.wait() == 0, example.err.text()
     found = list(blocks(tmp_path / "samples"))
     (_, n_received, n_lost, n_written), = [
-        struct.unpack("<I8x4xQ4xQ4xQ4x", body)
+        struct.unpack("=I8x4xQ4xQ4xQ4x", body)
         for kind, body in found if kind == 5]
     assert n_written == len([kind for kind, _ in found if kind == 6])
     assert n_received == n_written + n_lost and n_lost > 0

@@ -14,7 +14,7 @@ RANK = {module: rank for rank, row in enumerate(LAYERS) for module in row}
 HEADERS = {header: module for module, headers in {
     "base": "api ctx driver_base error",
     "mem": "driver_mem region",
-    "net": "net wire",
+    "net": "net pcapng wire",
     "ring": "frame ring",
     "pci": "experimental/pci experimental/pci_bar experimental/pci_info",
     "pool": "driver_frame experimental/frag experimental/page pool "

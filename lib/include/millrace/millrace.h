@@ -15,6 +15,7 @@
 #include <millrace/error.h>
 #include <millrace/frame.h>
 #include <millrace/net.h>
+#include <millrace/pcapng.h>
 #include <millrace/pool.h>
 #include <millrace/pool_inline.h>
 #include <millrace/port.h>
