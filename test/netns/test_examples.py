@@ -210,6 +210,33 @@ def test_firewall_needs_its_list_and_ports(lab, firewall, tmp_path):
     assert middle.run(*firewall, check=False).returncode == 2
 
 
+def test_answer_is_a_host_for_the_kernel(lab):
+    """Addresses that no kernel has: probed for, resolved, and pinged."""
+    example = Example(lab, [EXAMPLES / "example-answer", "10.77.0.1",
+                            "fd77::1"], "p0")
+    host = example.hosts[0]
+    signals.await_sigint(example.process)
+    host.sysctl("net.ipv6.conf.h0.disable_ipv6", 0)
+    host.ip("address", "add", "10.77.0.2/24", "dev", "h0")
+    host.ip("address", "add", "fd77::2/64", "dev", "h0", "nodad")
+    for address in "10.77.0.1", "fd77::1":
+        for size in 0, 56, 1400:
+            assert ", 0% packet loss" in host.run(
+                "ping", "-c", 3, "-i", 0.01, "-W", 20, "-s", size,
+                address).stdout
+        neighbour = host.run("ip", "neighbour", "show", address).stdout
+        assert example.middle.link("p0")["address"] in neighbour
+    # Who takes the same address learns that somebody has it.
+    host.ip("address", "add", "fd77::1/64", "dev", "h0")
+    wait_until("the duplicate is noticed", lambda: "dadfailed" in host.run(
+        "ip", "address", "show", "dev", "h0").stdout)
+    said = dict(reversed(word.split()) for word in
+                example.stop().replace(" not sent", " unsent").split(", "))
+    assert said["echo"] == said["echo6"] == "9"
+    assert int(said["arp"]) >= 1 and int(said["solicitation"]) >= 2
+    assert said["malformed"] == said["no_page"] == said["unsent"] == "0"
+
+
 @pytest.fixture
 def dns(lab):
     """The responder at 10.77.0.1, whose kernel has the address."""
@@ -561,9 +588,11 @@ def test_balancer_of_web_servers(lab, tmp_path):
         assert b"\n192.0.2.1:" in old.makefile("rb").read()
 
 
-@pytest.mark.parametrize("name", ["dns", "lb", "mirror", "sampler"])
+@pytest.mark.parametrize("name", ["answer", "dns", "lb", "mirror",
+                                  "sampler"])
 def test_wrong_arguments_get_one_line(lab, name):
-    wrong = {"mirror": ["no such port"] * 3,
+    wrong = {"answer": ["10.77.0.1", "fd77::1", "no such port"],
+             "mirror": ["no such port"] * 3,
              "lb": ["/dev/null", "null:"],
              "sampler": [1, "/dev/null", "no such port"]}
     for words in [], wrong.get(name, ["no such port"]):
