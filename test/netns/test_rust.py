@@ -33,6 +33,19 @@ def test_stack_in_the_program_answers_the_kernel(lab, star, example):
     assert talk.ping(host, "10.99.0.1") > 0
 
 
+def test_workers_forward_until_they_are_stopped(lab, star, example):
+    wires = [lab.closing(Wire(host, "h0", TEST_TYPE))
+             for host in star.hosts[:2]]
+    forward = example(star.middle, "l2fwd", "p0", "p1", 5)
+    assert forward.out.wait("forwarding".__eq__, 30), forward.err.text()
+    for near, far in (0, 1), (1, 0):
+        frames = [frame(60 + 100 * i, i) for i in range(14)]
+        wires[near].send_all(frames)
+        assert wires[far].receive(len(frames)) == frames
+    assert forward.wait() == 0, forward.err.text()
+    assert "worker 0 rounds" in forward.out.text()
+
+
 def test_tasks_forward_and_sleep(lab, star, example):
     wires = [lab.closing(Wire(host, "h0", TEST_TYPE))
              for host in star.hosts[:2]]

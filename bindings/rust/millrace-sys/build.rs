@@ -12,7 +12,7 @@ fn main() {
     }
     let pkg_config = env::var_os("PKG_CONFIG").unwrap_or("pkg-config".into());
     let found = Command::new(&pkg_config)
-        .args(["--libs", "libmillrace-ffi >= 0.1.0"])
+        .args(["--libs", "libmillrace-ffi >= 0.1.0", "libmillrace-flow"])
         .output()
         .unwrap_or_else(|e| panic!("{}: {e}: install it", pkg_config.to_string_lossy()));
     assert!(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-//! Declarations of `libmillrace` and `libmillrace-ffi`, as far as the crate
+//! Declarations of `libmillrace`, `-ffi` and `-flow`, as far as the crate
 //! `millrace` needs them. Names, contracts and documentation are those of the
 //! C headers: see `<millrace/millrace.h>`.
 //!
@@ -16,7 +16,7 @@ macro_rules! opaque {
         })*
     };
 }
-opaque!(mr_cache mr_ctx mr_pool mr_port mr_queue mr_region mr_ring_spsc mr_rules mr_rxq mr_txq mr_workers);
+opaque!(mr_cache mr_ctx mr_flow_table mr_pool mr_port mr_queue mr_region mr_ring_spsc mr_rules mr_rxq mr_txq mr_workers);
 
 pub const MR_MAX_SEGS: u32 = 18;
 pub const MR_BURST_MAX: u32 = 256;
@@ -29,6 +29,13 @@ pub const MR_META_RX_TIME: u32 = 1 << 1;
 pub const MR_META_VLAN: u32 = 1 << 2;
 pub const MR_META_LAUNCH_TIME: u32 = 1 << 5;
 pub const MR_META_MARK: u32 = 1 << 7;
+pub const MR_MAGAZINE_PAGES: u32 = 64;
+pub const MR_MAGAZINE_MAX_PAGES: u32 = 512;
+pub const MR_RSS_KEEP_KEY: u32 = 1 << 0;
+pub const MR_RSS_KEEP_TABLE: u32 = 1 << 1;
+pub const MR_FLOW_NONE: u32 = 0xffff_ffff;
+pub const MR_FLOW_KEY_MAX: u32 = 64;
+pub const MR_FLOW_BURST_MAX: u32 = 256;
 pub const MR_RULE_ANY: u16 = 1;
 pub const MR_RULE_STATION: u16 = 2;
 pub const MR_RULE_FORWARD: u16 = 0;
@@ -335,6 +342,106 @@ pub struct mr_rules_sent {
     pub bytes: u64,
 }
 
+#[repr(C)]
+pub struct mr_dataplane_config {
+    pub size: u32,
+    pub n_specs: u32,
+    pub specs: *const *const c_char,
+    pub ctx: *mut mr_ctx,
+    pub name: *const c_char,
+    pub n_pages: u32,
+    pub kept_pages: u32,
+    pub page_bytes: u32,
+    pub headroom_bytes: u32,
+    pub tailroom_bytes: u32,
+    pub safety: u32,
+    pub n_workers: u32,
+    pub max_workers: u32,
+    pub may_idle: u32,
+    pub n_cores: u32,
+    pub cores: *const u32,
+    pub sends_to: *const u32,
+    pub handoff_entries: u32,
+    pub idle: u32,
+    pub may_be_fewer: u32,
+    pub takes_meta: u32,
+}
+
+#[repr(C)]
+pub struct mr_dataplane {
+    pub ctx: *mut mr_ctx,
+    pub pool: *mut mr_pool,
+    pub ports: *const *mut mr_port,
+    pub workers: *mut mr_workers,
+    pub n_ports: u32,
+    pub n_workers: u32,
+    pub n_pages: u32,
+    pub has_meta: u32,
+    pub reserved: [u64; 4],
+}
+
+pub type mr_dataplane_drop_fn = unsafe extern "C" fn(
+    worker: *mut mr_worker,
+    frames: *const mr_frame,
+    n: u32,
+    opaque: *mut c_void,
+);
+
+#[repr(C)]
+pub struct mr_rss_config {
+    pub size: u32,
+    pub keep: u32,
+    pub fields: u32,
+    pub n_key_bytes: u32,
+    pub key: *const u8,
+    pub table: *const u32,
+    pub n_entries: u32,
+    pub reserved: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct mr_steer_rule {
+    pub size: u32,
+    pub queue: u32,
+    pub ethertype: u16,
+    pub protocol: u8,
+    pub is_ipv6: u8,
+    pub dst_mac: [u8; 6],
+    pub reserved: u16,
+    pub src_port: u16,
+    pub src_port_mask: u16,
+    pub dst_port: u16,
+    pub dst_port_mask: u16,
+    pub src: [u8; 16],
+    pub src_mask: [u8; 16],
+    pub dst: [u8; 16],
+    pub dst_mask: [u8; 16],
+}
+
+#[repr(C)]
+pub struct mr_flow_config {
+    pub size: u32,
+    pub key_bytes: u32,
+    pub record_bytes: u32,
+    pub n_max: u32,
+    pub n_start: u32,
+    pub reserved: u32,
+    pub seed: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct mr_flow_stats {
+    pub size: u32,
+    pub n: u32,
+    pub n_max: u32,
+    pub n_buckets: u32,
+    pub n_overflows: u32,
+    pub reserved: u32,
+    pub bytes: u64,
+}
+
 #[rustfmt::skip] // one per line, as tests/headers.rs expects
 unsafe extern "C" {
     pub fn mr_version() -> *const c_char;
@@ -401,6 +508,31 @@ unsafe extern "C" {
     pub fn mr_worker_resume(worker: *mut mr_worker);
     pub fn mr_worker_hand_off(worker: *mut mr_worker, port_idx: u32, frames: *const mr_frame, meta: *const mr_meta, n: u32) -> u32;
     pub fn mr_worker_stats(worker: *const mr_worker, stats: *mut mr_worker_stats) -> c_int;
+
+    pub fn mr_dataplane_open(config: *const mr_dataplane_config, ret_dp: *mut *mut mr_dataplane, why: *mut mr_reason) -> c_int;
+    pub fn mr_dataplane_stop(dp: *mut mr_dataplane);
+    pub fn mr_dataplane_drain(dp: *mut mr_dataplane, timeout_ms: u32, f: Option<mr_dataplane_drop_fn>, opaque: *mut c_void);
+    pub fn mr_dataplane_text(dp: *const mr_dataplane, ret_text: *mut c_char, n_bytes: usize) -> usize;
+    pub fn mr_dataplane_json(dp: *const mr_dataplane, ret_text: *mut c_char, n_bytes: usize) -> usize;
+    pub fn mr_dataplane_close_ports(dp: *mut mr_dataplane);
+    pub fn mr_dataplane_close(dp: *mut mr_dataplane, why: *mut mr_reason) -> c_int;
+
+    pub fn mr_port_set_filter(port: *mut mr_port, expression: *const c_char, why: *mut mr_reason) -> c_int;
+    pub fn mr_port_set_promisc(port: *mut mr_port, on: bool, why: *mut mr_reason) -> c_int;
+    pub fn mr_port_set_allmulti(port: *mut mr_port, on: bool, why: *mut mr_reason) -> c_int;
+    pub fn mr_port_set_mtu(port: *mut mr_port, mtu_bytes: u32, why: *mut mr_reason) -> c_int;
+    pub fn mr_port_set_mac(port: *mut mr_port, mac: *const u8, why: *mut mr_reason) -> c_int;
+    pub fn mr_port_set_rss(port: *mut mr_port, config: *const mr_rss_config, why: *mut mr_reason) -> c_int;
+    pub fn mr_port_steer(port: *mut mr_port, rule: *const mr_steer_rule, ret_id: *mut u32, why: *mut mr_reason) -> c_int;
+    pub fn mr_port_unsteer(port: *mut mr_port, id: u32, why: *mut mr_reason) -> c_int;
+
+    pub fn mr_flow_create(ctx: *mut mr_ctx, config: *const mr_flow_config, ret_table: *mut *mut mr_flow_table, why: *mut mr_reason) -> c_int;
+    pub fn mr_flow_destroy(table: *mut mr_flow_table);
+    pub fn mr_flow_find(table: *const mr_flow_table, key: *const c_void) -> u32;
+    pub fn mr_flow_find_bulk(table: *const mr_flow_table, keys: *const c_void, n: u32, ret_ids: *mut u32) -> u32;
+    pub fn mr_flow_add(table: *mut mr_flow_table, key: *const c_void, ret_id: *mut u32) -> c_int;
+    pub fn mr_flow_remove(table: *mut mr_flow_table, id: u32);
+    pub fn mr_flow_stats(table: *const mr_flow_table, stats: *mut mr_flow_stats) -> c_int;
 
     pub fn mr_rules_open(config: *const mr_rules_config, ret_rules: *mut *mut mr_rules, why: *mut mr_reason) -> c_int;
     pub fn mr_rules_stop(rules: *mut mr_rules);

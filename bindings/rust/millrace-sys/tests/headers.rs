@@ -21,6 +21,7 @@ fn c_type(rust: &str) -> String {
         "usize" => "size_t".into(),
         "Option<mr_log_fn>" => "mr_log_fn *".into(),
         "Option<mr_worker_fn>" => "mr_worker_fn *".into(),
+        "Option<mr_dataplane_drop_fn>" => "mr_dataplane_drop_fn *".into(),
         name if name.starts_with("mr_") => format!("struct {name}"),
         number => {
             let kind = if number.starts_with('i') {
@@ -93,7 +94,8 @@ fn member(name: &str, line: &str) -> (String, String) {
 
 fn translate(source: &str) -> (String, usize) {
     let mut out = String::from(
-        "#include <millrace/driver.h>\n#include <millrace/millrace.h>\n#include <millrace/experimental/offload.h>\n",
+        "#include <millrace/driver.h>\n#include <millrace/millrace.h>\n#include <millrace/experimental/offload.h>\n\
+         #include <millrace/experimental/port_queues.h>\n#include <millrace/flow.h>\n",
     );
     let mut n_items = 0;
     let mut lines = source.lines().map(str::trim);
@@ -106,7 +108,8 @@ fn translate(source: &str) -> (String, usize) {
                 .split_once(" = ")
                 .expect("its value")
                 .1
-                .trim_end_matches(';');
+                .trim_end_matches(';')
+                .replace('_', "");
             writeln!(out, "_Static_assert({name} == ({value}), \"{name}\");").unwrap();
         } else if let Some(name) = line.strip_prefix("pub struct mr_") {
             let name = format!("mr_{}", name.trim_end_matches(" {"));
@@ -139,6 +142,7 @@ fn compile(c: &str) -> (bool, String) {
             "-std=gnu11",
             "-Wall",
             "-Werror",
+            "-Wno-array-parameter", // uint8_t mac[6] is a pointer
             "-fsyntax-only",
             "-x",
             "c",

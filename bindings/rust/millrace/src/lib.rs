@@ -6,6 +6,9 @@
 //! device <-- Txq::send()    <-- Burst <-- your program
 //! ```
 //!
+//! [`Dataplane::open()`] opens all that a program needs, and runs a function on
+//! workers. The parts can also be opened one by one.
+//!
 //! A [`Pool`] of recycled pages feeds every [`Port`]. A port is opened from a
 //! spec such as `xdp:eth0` and lends out its queues. Frames move between queues
 //! in a [`Burst`], by address; nothing on that path allocates or locks. Each
@@ -102,7 +105,10 @@
 //! they do not, the call panics before anything has moved.
 
 mod burst;
+mod dataplane;
+mod device;
 mod error;
+mod flow;
 mod frame;
 mod lease;
 mod meta;
@@ -117,7 +123,10 @@ mod tasks;
 mod worker;
 
 pub use burst::Burst;
+pub use dataplane::{Dataplane, DataplaneConfig, DataplaneWorker, Stop, WorkerRxq};
+pub use device::{Rss, RssFields, SteerRule};
 pub use error::Error;
+pub use flow::{FlowId, FlowTable};
 pub use frame::{Frame, View, ViewMut};
 /// The maximum number of entries of a frame.
 pub const MAX_SEGS: usize = millrace_sys::MR_MAX_SEGS as usize;

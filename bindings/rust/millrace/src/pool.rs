@@ -171,6 +171,8 @@ pub(crate) struct PoolInner {
     /// The address in memory of address 0 of its region.
     pub(crate) base: *mut u8,
     pub(crate) ctx: Context,
+    /// The data plane that it belongs to, or NULL.
+    dataplane: *mut sys::mr_dataplane,
 }
 
 // SAFETY: every call made here on the pool is documented for any thread.
@@ -190,13 +192,26 @@ impl Pool {
         call(|why| unsafe {
             sys::mr_pool_create(ctx.0.raw, &raw const config, &raw mut raw, why)
         })?;
+        // SAFETY: it was created, and belongs to no data plane.
+        Ok(unsafe { Self::of_dataplane(raw, ctx, null_mut()) })
+    }
+
+    /// # Safety
+    /// A pool of `ctx`, which nobody else destroys; with its data plane, if that
+    /// is not NULL, which nobody else closes.
+    pub(crate) unsafe fn of_dataplane(
+        raw: *mut sys::mr_pool,
+        ctx: &Context,
+        dataplane: *mut sys::mr_dataplane,
+    ) -> Self {
         // SAFETY: a pool has a region, whose base never changes.
         let base = unsafe { sys::mr_region_base(sys::mr_pool_region(raw)) };
-        Ok(Self(Arc::new(PoolInner {
+        Self(Arc::new(PoolInner {
             raw,
             base: base.cast(),
             ctx: ctx.clone(),
-        })))
+            dataplane,
+        }))
     }
 
     /// The number of pages that a pool of this configuration needs for ports
@@ -275,8 +290,15 @@ impl Pool {
 
 impl Drop for PoolInner {
     fn drop(&mut self) {
-        // SAFETY: ports, caches, frames and bursts keep the pool.
-        let ret = unsafe { sys::mr_pool_destroy(self.raw, null_mut()) };
+        // SAFETY: ports, caches, frames and bursts keep the pool; ports and
+        // workers of a data plane are closed.
+        let ret = unsafe {
+            if self.dataplane.is_null() {
+                sys::mr_pool_destroy(self.raw, null_mut())
+            } else {
+                sys::mr_dataplane_close(self.dataplane, null_mut())
+            }
+        };
         if ret < 0 {
             // A frame was leaked (mem::forget). Leak its pool, which cannot
             // be freed, and the context that the pool uses.

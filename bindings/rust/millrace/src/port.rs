@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+use crate::dataplane::Opened;
 use crate::error::{call, text};
 use crate::lease::{HasUsers, Lease, Users};
 use crate::pool::c_string;
@@ -8,7 +9,7 @@ use millrace_sys as sys;
 use std::ffi::c_char;
 use std::os::fd::BorrowedFd;
 use std::ptr::{null, null_mut};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// An open device. It is closed when the port and its queues are dropped.
 pub struct Port {
@@ -24,6 +25,10 @@ pub(crate) struct PortInner {
     users: Users,
     n_rxqs: u32,
     n_queues: u32,
+    /// The device is set, and its events handled, one call at a time.
+    pub(crate) settings: Mutex<()>,
+    /// The data plane that closes it.
+    of: Option<Arc<Opened>>,
 }
 
 impl HasUsers for PortInner {
@@ -39,8 +44,8 @@ pub(crate) struct Queue {
     _rules: Option<Arc<RulesInner>>,
 }
 
-// SAFETY: calls on a port are documented for any thread; poll() needs `&mut`,
-// and opening and closing hold the context's lock.
+// SAFETY: calls on a port are documented for any thread; settings and events
+// hold their lock, and opening and closing hold the context's lock.
 unsafe impl Send for PortInner {}
 // SAFETY: as above.
 unsafe impl Sync for PortInner {}
@@ -104,18 +109,34 @@ impl Port {
                 sys::mr_port_open(ctx.raw, spec.as_ptr(), &raw const config, &raw mut raw, why)
             })?;
         }
+        Ok(Self::wrap(raw, pool, None))
+    }
+
+    fn wrap(raw: *mut sys::mr_port, pool: &Pool, of: Option<Arc<Opened>>) -> Self {
         let info = raw_info(raw);
         let n_queues = info.n_rxqs + info.n_txqs;
-        Ok(Self {
+        Self {
             inner: Arc::new(PortInner {
                 raw,
                 pool: pool.clone(),
                 users: Users::new(n_queues),
                 n_rxqs: info.n_rxqs,
                 n_queues,
+                settings: Mutex::new(()),
+                of,
             }),
             rules: None,
-        })
+        }
+    }
+
+    /// # Safety
+    /// An open port of `pool`, which `of` closes.
+    pub(crate) unsafe fn of_dataplane(
+        raw: *mut sys::mr_port,
+        pool: &Pool,
+        of: &Arc<Opened>,
+    ) -> Self {
+        Self::wrap(raw, pool, Some(of.clone()))
     }
 
     pub(crate) fn pool(&self) -> &Pool {
@@ -200,35 +221,33 @@ impl Port {
     /// All counters of the port and its queues by name, one per line.
     #[must_use]
     pub fn stats_text(&self) -> String {
-        self.print(sys::mr_port_stats_text)
+        // SAFETY: the port is open, and the text has this length.
+        print(|text, n| unsafe { sys::mr_port_stats_text(self.inner.raw, text, n) })
     }
 
     /// The same as a JSON object.
     #[must_use]
     pub fn stats_json(&self) -> String {
-        self.print(sys::mr_port_stats_json)
-    }
-
-    fn print(&self, print: PrintFn) -> String {
-        let mut text: Vec<u8> = Vec::new();
-        loop {
-            // SAFETY: the port is open, and the text has this length.
-            let n = unsafe { print(self.inner.raw, text.as_mut_ptr().cast(), text.len()) };
-            if n < text.len() {
-                text.truncate(n);
-                return String::from_utf8_lossy(&text).into_owned();
-            }
-            text.resize(n + 64, 0); // counters may become longer
-        }
+        // SAFETY: as above.
+        print(|text, n| unsafe { sys::mr_port_stats_json(self.inner.raw, text, n) })
     }
 
     /// Handle timers, link and MTU changes, and removal of the device: call it
     /// when [`fd()`](Self::fd) is readable, or periodically. Returns how many
     /// events there were.
     pub fn poll(&mut self) -> usize {
-        // SAFETY: `&mut`: one at a time; queues may be used meanwhile.
+        let _one_at_a_time = self.lock();
+        // SAFETY: the lock; queues may be used meanwhile.
         let n = unsafe { sys::mr_port_poll(self.inner.raw) };
         usize::try_from(n).unwrap_or(0)
+    }
+
+    /// [`poll()`](Self::poll) for a data plane.
+    pub(crate) fn handle_events(&self) {
+        if let Ok(_one_at_a_time) = self.inner.settings.try_lock() {
+            // SAFETY: the lock; queues may be used meanwhile.
+            unsafe { sys::mr_port_poll(self.inner.raw) };
+        }
     }
 
     /// An fd that is readable when [`poll()`](Self::poll) has something to do.
@@ -250,7 +269,19 @@ impl Port {
     }
 }
 
-type PrintFn = unsafe extern "C" fn(*const sys::mr_port, *mut c_char, usize) -> usize;
+/// The text of a function that writes as much as fits, and returns the length of
+/// all.
+pub(crate) fn print(write: impl Fn(*mut c_char, usize) -> usize) -> String {
+    let mut text: Vec<u8> = Vec::new();
+    loop {
+        let n = write(text.as_mut_ptr().cast(), text.len());
+        if n < text.len() {
+            text.truncate(n);
+            return String::from_utf8_lossy(&text).into_owned();
+        }
+        text.resize(n + 64, 0); // counters may become longer
+    }
+}
 
 /// # Safety
 /// The queue exists.
@@ -298,6 +329,9 @@ unsafe fn arm<'a>(queue: *mut sys::mr_queue) -> Option<BorrowedFd<'a>> {
 
 impl Drop for PortInner {
     fn drop(&mut self) {
+        if self.of.is_some() {
+            return;
+        }
         let _one_at_a_time = self.pool.0.ctx.lock();
         // SAFETY: queues keep the port, so nobody uses it.
         unsafe { sys::mr_port_close(self.raw) }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
+use crate::dataplane::Opened;
 use crate::error::call;
 use crate::lease::{HasUsers, Lease, Users};
 use crate::port::{PortInner, Queue, receive, send};
-use crate::{Burst, Cache, Error, Pool, Port};
+use crate::{Burst, Cache, Error, Pool, Port, WorkerRxq};
 use millrace_sys as sys;
 use std::any::Any;
 use std::ffi::{c_int, c_void};
@@ -54,6 +55,8 @@ struct WorkersInner {
     pool: Pool,
     _queues: Vec<Queue>,
     _ports: Vec<Arc<PortInner>>,
+    /// The data plane that destroys them.
+    of: Option<Arc<Opened>>,
 }
 
 // SAFETY: calls that are not for any thread need a `Worker`, which stays on its
@@ -125,7 +128,36 @@ impl Workers {
             pool: pool.clone(),
             _queues: queues,
             _ports: ports.iter().map(|port| port.inner.clone()).collect(),
+            of: None,
         })))
+    }
+
+    /// # Safety
+    /// The workers of these ports, whose queues nobody uses; `of` destroys them.
+    pub(crate) unsafe fn of_dataplane(
+        raw: *mut sys::mr_workers,
+        ports: &[Port],
+        of: &Arc<Opened>,
+    ) -> Self {
+        let queues = ports
+            .iter()
+            .flat_map(|port| (0..port.n_queues()).filter_map(|i| port.queue(i)));
+        Self(Arc::new(WorkersInner {
+            raw,
+            users: Users::new(1),
+            pool: ports[0].pool().clone(),
+            _queues: queues.collect(),
+            _ports: ports.iter().map(|port| port.inner.clone()).collect(),
+            of: Some(of.clone()),
+        }))
+    }
+
+    /// Copy the counters of worker `i`, whoever runs it. None if there is no
+    /// such worker.
+    #[must_use]
+    pub fn stats(&self, i: usize) -> Option<WorkerStats> {
+        // SAFETY: the worker exists as long as `self`.
+        self.get(i).map(|raw| unsafe { worker_stats(raw) })
     }
 
     fn get(&self, i: usize) -> Option<*mut sys::mr_worker> {
@@ -216,10 +248,25 @@ impl Workers {
 
 impl Drop for WorkersInner {
     fn drop(&mut self) {
+        if self.of.is_some() {
+            return;
+        }
         // SAFETY: workers keep it, and run() has joined its threads. The queues
         // are dropped after this.
         unsafe { sys::mr_workers_destroy(self.raw) }
     }
+}
+
+/// # Safety
+/// The worker exists.
+unsafe fn worker_stats(raw: *const sys::mr_worker) -> WorkerStats {
+    let mut stats = WorkerStats {
+        size: size_of::<WorkerStats>() as u32,
+        ..WorkerStats::default()
+    };
+    // SAFETY: for any thread; the size is right, so it cannot fail.
+    unsafe { sys::mr_worker_stats(raw, &raw mut stats) };
+    stats
 }
 
 /// What `run()` passes to its threads.
@@ -317,6 +364,23 @@ impl Worker {
         self.rxq(i).port_idx as usize
     }
 
+    /// Another handle of it, for the caller of this thread's function.
+    pub(crate) fn same(&self) -> Self {
+        Self {
+            raw: self.raw,
+            of: self.of.clone(),
+            is_attached: false,
+        }
+    }
+
+    pub(crate) fn rxq_of(&self, i: usize) -> WorkerRxq {
+        let rxq = self.rxq(i);
+        WorkerRxq {
+            port: rxq.port_idx as usize,
+            queue: rxq.queue_idx as usize,
+        }
+    }
+
     /// Receive from its rx queue `i`: see [`Rxq::receive()`](crate::Rxq::receive).
     ///
     /// # Panics
@@ -392,13 +456,8 @@ impl Worker {
     /// Copy its counters.
     #[must_use]
     pub fn stats(&self) -> WorkerStats {
-        let mut stats = WorkerStats {
-            size: size_of::<WorkerStats>() as u32,
-            ..WorkerStats::default()
-        };
-        // SAFETY: for any thread; the size is right, so it cannot fail.
-        unsafe { sys::mr_worker_stats(self.raw, &raw mut stats) };
-        stats
+        // SAFETY: it exists as long as `of`.
+        unsafe { worker_stats(self.raw) }
     }
 }
 
