@@ -263,10 +263,10 @@ static struct rte_flow_item *add_addrs(struct rte_flow_item *item,
 				       struct request *r)
 {
 	if (rule->is_ipv6) {
-		memcpy(r->ipv6.hdr.src_addr, rule->src, 16);
-		memcpy(r->ipv6.hdr.dst_addr, rule->dst, 16);
-		memcpy(r->ipv6_mask.hdr.src_addr, rule->src_mask, 16);
-		memcpy(r->ipv6_mask.hdr.dst_addr, rule->dst_mask, 16);
+		memcpy(&r->ipv6.hdr.src_addr, rule->src, 16);
+		memcpy(&r->ipv6.hdr.dst_addr, rule->dst, 16);
+		memcpy(&r->ipv6_mask.hdr.src_addr, rule->src_mask, 16);
+		memcpy(&r->ipv6_mask.hdr.dst_addr, rule->dst_mask, 16);
 		return add_item(item, RTE_FLOW_ITEM_TYPE_IPV6, &r->ipv6,
 				&r->ipv6_mask);
 	}
