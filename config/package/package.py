@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Build packages from the committed tree.
 
-usage: ./mr package [--out DIR] [deb|rpm|image|wheel]...
+usage: ./mr package [--out DIR] [--suite NAME] [deb|rpm|image|wheel]...
 
 Builds Debian packages, RPMs for Fedora, a container image (an archive for
 `podman load`, made from the Debian packages), and a Python wheel that includes
 the library and its dependencies; all of them by default. The version
 is that of <millrace/api.h>; between releases, the number of commits and the
 commit follow: 0.1.0~git1234.abcdef0. A commit with the tag v0.1.0 is 0.1.0.
-Packages go to build/packages, or DIR. lintian and rpmlint check them if
+--suite builds Debian packages for another release, such as trixie, in a bare
+root of it. Packages go to build/packages, or DIR. lintian and rpmlint check them if
 installed.
 """
 import argparse
 import datetime
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -64,7 +66,32 @@ def committed():
     return datetime.datetime.fromisoformat(git("log", "-1", "--format=%cI"))
 
 
-def build_deb(work, out):
+def bare_root(suite, work, *options):
+    """Make a root of a Debian release, run the hooks of the options in it, and
+    remove it."""
+    sources = Path("/etc/apt/sources.list.d/debian.sources")
+    if sources.exists():  # else mmdebstrap has defaults
+        first = sources.read_text().split("\n\n", maxsplit=1)[0]
+        sources = work / "bare.sources"
+        sources.write_text(re.sub(r"^Suites:.*", f"Suites: {suite}", first,
+                                  flags=re.M) + "\n")
+    run("mmdebstrap", "--quiet", "--variant=minbase", *options, suite,
+        "/dev/null", *([sources] if sources.exists() else []),
+        stdin=subprocess.DEVNULL)
+
+
+def build_in_root(tree, suite):
+    """Build the packages beside the tree, with the compiler and the libraries
+    of a release."""
+    bare_root(suite, tree.parent, "--include=build-essential",
+              f"--customize-hook=cp -r {tree} $1/tmp",
+              "--customize-hook=chroot $1 sh -c 'cd /tmp/millrace && "
+              "apt-get -qq --no-install-recommends build-dep . && "
+              "dpkg-buildpackage -us -uc -b'",
+              f"--customize-hook=cp $1/tmp/*.deb {tree.parent}")
+
+
+def build_deb(work, out, suite=""):
     tree = work / "millrace"
     unpack(tree)
     shutil.copytree(PACKAGE / "debian", tree / "debian")
@@ -73,9 +100,12 @@ def build_deb(work, out):
         "  * See CHANGES.md.\n\n"
         " -- Millrace developers <maintainers@millrace.invalid>  "
         f"{format_datetime(committed())}\n")
-    run("dpkg-buildpackage", "-us", "-uc", "-b", cwd=tree)
+    if suite:
+        build_in_root(tree, suite)
+    else:
+        run("dpkg-buildpackage", "-us", "-uc", "-b", cwd=tree)
     packages = sorted(work.glob("*.deb"))
-    if shutil.which("lintian"):
+    if not suite and shutil.which("lintian"):
         run("lintian", "--allow-root", "--fail-on", "error,warning",
             *work.glob("*.changes"))
     # In their own folder, so that *.deb installs the other packages.
@@ -187,17 +217,22 @@ def main():
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", metavar="DIR", type=Path,
                         default=TOP / "build/packages")
+    parser.add_argument("--suite", metavar="NAME", default="",
+                        help="the Debian release to build for")
     parser.add_argument("kinds", metavar="deb|rpm|image|wheel", nargs="*",
                         choices=[*KINDS, []])
     options = parser.parse_args()
+    if options.suite and options.kinds not in ([], ["deb"]):
+        parser.error("--suite is for Debian packages")
     options.out.mkdir(parents=True, exist_ok=True)
-    for kind in options.kinds or KINDS:
+    for kind in ["deb"] if options.suite else options.kinds or KINDS:
         tool, build = KINDS[kind]
         if not shutil.which(tool):
             sys.exit(f"mr package: {kind}: {tool} is missing")
         with tempfile.TemporaryDirectory(prefix="millrace-") as work:
             try:
-                for package in build(Path(work), options.out):
+                suite = [options.suite] if options.suite else []
+                for package in build(Path(work), options.out, *suite):
                     print(package)
             except subprocess.CalledProcessError as error:
                 sys.exit(f"mr package: {kind}: {error.cmd[0]} failed")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Build the packages; install, use and purge them in a bare Debian root, and the
-wheel in another; unpack the RPMs and run them against Debian's libraries; run
-the container image.
+"""Build the packages; install, use and purge them in a bare root of Debian 12, and
+of Debian 13 those built for it; the wheel in another; unpack the RPMs and run
+them against Debian's libraries; run the container image.
 
 usage: package_test.py
 """
@@ -17,15 +17,17 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "config/package"))
+
+import package  # noqa: E402 pylint: disable=wrong-import-position
 from host import limit  # noqa: E402 pylint: disable=wrong-import-position
+from install_test import NEEDS  # noqa: E402 pylint: disable=wrong-import-position
 
 TOP = Path(__file__).resolve().parents[2]
 SKIPPED = 77
 TOOLS = ("dpkg-buildpackage", "lintian", "mmdebstrap", "rpmbuild", "cpio",
          "buildah", "dh_python3", "patchelf")
 MAX_IMAGE_BYTES = 60_000_000
-SOURCES = [Path("/etc/apt/sources.list.d/debian.sources"),
-           Path("/etc/apt/sources.list")]
 
 USE = r"""
 set -eu
@@ -57,7 +59,7 @@ set -eu
 export DEBIAN_FRONTEND=noninteractive
 apt-get install -y --no-install-recommends /tmp/debs/*.deb >/dev/null
 mkdir /tmp/examples
-cp /tmp/debs/embed.c /tmp/examples
+cp /tmp/debs/*.c /tmp/examples
 cd /tmp
 %s
 ./embed null: | grep -q entries
@@ -100,41 +102,52 @@ def run(*command, **options):
     return done.stdout
 
 
-def in_bare_root(packages, script, files, *include):
+def in_bare_root(packages, script, files, *include, suite="bookworm"):
     """Run a script in a new root that has the files in /tmp/debs."""
     use, use_py = packages / "use", packages / "use.py"
     use.write_text(script)
     use_py.write_text(USE_PYTHON)
     copies = " ".join(str(file) for file in [*files, use_py])
-    run("mmdebstrap", "--variant=minbase",
-        *(f"--include={package}" for package in include),
+    package.bare_root(
+        suite, packages, *(f"--include={name}" for name in include),
         "--customize-hook=mkdir $1/tmp/debs",
         f"--customize-hook=cp {copies} $1/tmp/debs",
         f"--customize-hook=cp {use} $1/tmp/use",
-        "--customize-hook=chroot $1 sh /tmp/use",
-        "bookworm", "/dev/null",
-        next(source for source in SOURCES if source.exists()))
+        "--customize-hook=chroot $1 sh /tmp/use")
 
 
-def try_debs(packages):
+def build(packages, *arguments):
+    run("/usr/bin/python3", TOP / "config/package/package.py", "--out",
+        packages, *arguments)
+
+
+def try_debs(packages, suite="bookworm"):
     debs = list(packages.glob("*.deb"))
     control = (TOP / "config/package/debian/control").read_text()
     assert len(debs) == control.count("\nPackage: "), debs
     doc, = packages.glob("millrace-doc_*.deb")
     assert not NO_DOCS.search(run("dpkg-deb", "--contents", doc))
-    in_bare_root(packages, USE, debs)
+    in_bare_root(packages, USE, debs, suite=suite)
 
 
 def try_dev(packages):
-    """The command of docs/start.md, with libmillrace-dev and a compiler."""
+    """The command of docs/start.md, with libmillrace-dev and a compiler; it
+    compiles every example."""
     start = (TOP / "docs/start.md").read_text()
     command, = re.findall("^cc -o embed .*", start, re.M)
     debs = [next(packages.glob(f"{name}_*.deb")) for name in (
         "libmillrace-dev", "libmillrace0", "libmillrace-ffi0",
         "libmillrace-flow0")]
-    in_bare_root(packages, USE_DEV % command,
-                 [*debs, TOP / "examples/embed.c"], "gcc", "libc6-dev",
-                 "pkgconf")
+    examples = sorted((TOP / "examples").glob("*.c"))
+    commands = [command] + [
+        command.replace("embed", file.stem).replace(
+            "libmillrace)", "libmillrace-flow)" + "".join(
+                f" -l{name.removeprefix('lib')}"
+                for name in NEEDS.get(file.stem, "").split()))
+        for file in examples]
+    in_bare_root(packages, USE_DEV % "\n".join(commands), [*debs, *examples],
+                 "gcc", "libc6-dev", "pkgconf",
+                 *(f"{name}-dev" for name in NEEDS.values()))
 
 
 def try_wheel(packages):
@@ -186,13 +199,15 @@ def main():
         return SKIPPED
     with tempfile.TemporaryDirectory(prefix="millrace-") as folder:
         packages = Path(folder)
-        run("/usr/bin/python3", TOP / "config/package/package.py", "--out",
-            packages)
+        build(packages)
         try_rpms(packages)
         try_image(packages)
         try_debs(packages)
         try_dev(packages)
         try_wheel(packages)
+        trixie = packages / "trixie"
+        build(trixie, "--suite", "trixie")
+        try_debs(trixie, "trixie")
     return 0
 
 
