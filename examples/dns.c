@@ -77,7 +77,7 @@ static int reply(struct mr_cache *cache, uint8_t *base, struct mr_frame *frame)
 {
 	uint8_t *bytes = mr_frame_data(base, frame);
 	struct mr_net_view at;
-	struct mr_ipv4 *ip, ip_in;
+	struct mr_ipv4 *ip;
 	struct mr_udp *udp, udp_in;
 	uint32_t n;
 
@@ -86,23 +86,18 @@ static int reply(struct mr_cache *cache, uint8_t *base, struct mr_frame *frame)
 	    (n = answer(bytes + at.l4_bytes + sizeof(*udp),
 			at.l4_len_bytes - sizeof(*udp))) == 0)
 		return 0;
-	ip_in = *(ip = (struct mr_ipv4 *)(bytes + at.l3_bytes));
+	ip = (struct mr_ipv4 *)(bytes + at.l3_bytes);
 	udp_in = *(udp = (struct mr_udp *)(bytes + at.l4_bytes));
 	at.l4_len_bytes = (uint16_t)(n += sizeof(*udp));
-	memcpy(bytes, bytes + 6, 6);
-	memcpy(bytes + 6, port_info.mac, 6);
-	ip->src = ip_in.dst;
-	ip->dst = ip_in.src;
+	mr_net_swap_macs(bytes);
+	mr_net_swap_addrs(bytes, &at);
 	ip->total_bytes = htons((uint16_t)(sizeof(*ip) + n));
 	ip->ttl = 64;
-	ip->csum = 0;
-	ip->csum = ~mr_csum_fold(mr_csum_add((uint8_t *)ip, sizeof(*ip), 0));
+	mr_csum_write_ipv4(ip);
 	udp->src = udp_in.dst;
 	udp->dst = udp_in.src;
 	udp->n_bytes = htons((uint16_t)n);
-	/* If the result is 0, that is valid over IPv4: no checksum. */
-	udp->csum = mr_csum_pseudo(bytes, &at);
-	udp->csum = ~mr_csum_fold(mr_csum_add(bytes + at.l4_bytes, n, 0));
+	mr_csum_write(base, frame, &at);
 	frame->flags &= ~MR_FRAME_CSUM_PARTIAL;
 	return mr_frame_trim(frame, frame->len - at.l4_bytes - n) == 0;
 }

@@ -79,20 +79,6 @@ static bool write_advertisement(const struct mr_answer *answer,
 	return true;
 }
 
-/* Finish a partial checksum of a request. */
-static void finish_sum(const struct mr_answer *answer, struct mri_request *r)
-{
-	struct mr_icmp *icmp = (void *)(r->bytes + r->view.l4_bytes);
-	const uint64_t pseudo = r->view.ether_type == MR_ETHER_IPV6 ?
-					mr_csum_pseudo(r->bytes, &r->view) :
-					0;
-
-	icmp->csum = 0;
-	icmp->csum = (uint16_t)~mr_csum_fold(
-		pseudo + mr_csum_frame(answer->base, r->frames,
-				       r->view.l4_bytes, r->view.l4_len_bytes));
-}
-
 /* Leave out what is between the IP header and ICMP: move the headers before it
  * towards ICMP. Returns its bytes. */
 static uint32_t drop_options(const struct mr_answer *answer,
@@ -126,9 +112,7 @@ static void write_echo4(const struct mr_answer *answer, struct mri_request *r)
 	ip->version_ihl = 0x45;
 	ip->total_bytes = htons((uint16_t)(ntohs(ip->total_bytes) - n));
 	ip->ttl = OUR_TTL;
-	ip->csum = 0;
-	ip->csum = (uint16_t)~mr_csum_fold(
-		mr_csum_add((const uint8_t *)ip, sizeof(*ip), 0));
+	mr_csum_write_ipv4(ip);
 }
 
 static void write_echo6(const struct mr_answer *answer, struct mri_request *r)
@@ -144,7 +128,7 @@ static void write_echo6(const struct mr_answer *answer, struct mri_request *r)
 static void write_echo(const struct mr_answer *answer, struct mri_request *r)
 {
 	if (r->frames[0].flags & MR_FRAME_CSUM_PARTIAL)
-		finish_sum(answer, r);
+		(void)mr_csum_write(answer->base, r->frames, &r->view);
 	(void)mr_net_answer_echo(r->bytes, r->frames[0].len, &r->view);
 	mr_net_swap_macs(r->bytes);
 	mr_net_swap_addrs(r->bytes, &r->view);

@@ -100,13 +100,10 @@ static bool has_icmp(const struct mri_request *r, uint32_t n_bytes)
 
 /* A partial checksum has been on no wire that could have damaged the frame. */
 static bool is_sum_right(const struct mr_answer *answer,
-			 const struct mri_request *r, uint64_t pseudo)
+			 const struct mri_request *r)
 {
 	return r->frames[0].flags & MR_FRAME_CSUM_PARTIAL ||
-	       mr_csum_fold(pseudo + mr_csum_frame(answer->base, r->frames,
-						   r->view.l4_bytes,
-						   r->view.l4_len_bytes)) ==
-		       UINT16_MAX;
+	       mr_csum_check(answer->base, r->frames, &r->view) == 0;
 }
 
 static uint32_t classify_ipv4(const struct mr_answer *answer,
@@ -124,11 +121,7 @@ static uint32_t classify_ipv4(const struct mr_answer *answer,
 	src = ntohl(ip->src);
 	if (src == 0 || src >> 24 == 127 || src >> 28 >= 14 ||
 	    is_our_ipv4(answer, ip->src) || icmp->code != 0 ||
-	    mr_csum_fold(
-		    mr_csum_add((const uint8_t *)ip,
-				(uint32_t)r->view.l4_bytes - r->view.l3_bytes,
-				0)) != UINT16_MAX ||
-	    !is_sum_right(answer, r, 0))
+	    !is_sum_right(answer, r))
 		return MR_ANSWER_MALFORMED;
 	return MR_ANSWER_ECHO;
 }
@@ -151,7 +144,7 @@ static bool has_good_options(const struct mri_request *r, bool is_probe)
 
 static uint32_t classify_solicitation(const struct mr_answer *answer,
 				      const struct mri_request *r,
-				      const struct mr_ipv6 *ip, uint64_t pseudo)
+				      const struct mr_ipv6 *ip)
 {
 	const struct mr_neighbour *ask =
 		(const void *)(r->bytes + r->view.l4_bytes);
@@ -168,7 +161,7 @@ static uint32_t classify_solicitation(const struct mr_answer *answer,
 	if (ip->hop_limit != 255 || ask->code != 0 || ip->src[0] == 0xff ||
 	    memcmp(ip->src, loopback, 16) == 0 ||
 	    (is_probe && memcmp(ip->dst, solicited, 16) != 0) ||
-	    !has_good_options(r, is_probe) || !is_sum_right(answer, r, pseudo))
+	    !has_good_options(r, is_probe) || !is_sum_right(answer, r))
 		return MR_ANSWER_MALFORMED;
 	return MR_ANSWER_SOLICITATION;
 }
@@ -179,20 +172,18 @@ static uint32_t classify_ipv6(const struct mr_answer *answer,
 	const struct mr_ipv6 *ip = (const void *)(r->bytes + r->view.l3_bytes);
 	const struct mr_icmp *icmp =
 		(const void *)(r->bytes + r->view.l4_bytes);
-	uint64_t pseudo;
 
 	if (r->view.l4_proto != IPPROTO_ICMPV6 || !has_icmp(r, sizeof(*icmp)))
 		return MRI_ANSWER_NOT_US;
-	pseudo = mr_csum_pseudo(r->bytes, &r->view);
 	if (icmp->type == MR_ICMPV6_SOLICITATION)
-		return classify_solicitation(answer, r, ip, pseudo);
+		return classify_solicitation(answer, r, ip);
 	if (icmp->type != MR_ICMPV6_ECHO || r->bytes[0] & 1 ||
 	    !is_our_ipv6(answer, ip->dst))
 		return MRI_ANSWER_NOT_US;
 	if (ip->src[0] == 0xff || memcmp(ip->src, unspecified, 16) == 0 ||
 	    memcmp(ip->src, loopback, 16) == 0 ||
 	    is_our_ipv6(answer, ip->src) || icmp->code != 0 ||
-	    !is_sum_right(answer, r, pseudo))
+	    !is_sum_right(answer, r))
 		return MR_ANSWER_MALFORMED;
 	return MR_ANSWER_ECHO6;
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Internet checksums. Source: RFC 1071; RFC 793 3.1; RFC 768; RFC 8200 8.1. */
 #include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
 #include <millrace/net.h>
@@ -81,4 +84,93 @@ uint16_t mr_csum_pseudo(const uint8_t *bytes, const struct mr_net_view *view)
 	if (view->ether_type == MRI_ETHER_IPV4)
 		return mr_csum_fold(mr_csum_add(l3 + 12, 2 * 4, rest));
 	return mr_csum_fold(mr_csum_add(l3 + 8, 2 * 16, rest));
+}
+
+void mr_csum_write_ipv4(void *l3)
+{
+	struct mr_ipv4 *ip = l3;
+
+	ip->csum = 0;
+	ip->csum = (uint16_t)~mr_csum_fold(
+		mr_csum_add(l3, (ip->version_ihl & 15u) * 4, 0));
+}
+
+/*
+ * Where the checksum is in a layer-4 header of the first entry; 0: none that
+ * can be made. If UDP and IP disagree about the length, it does not cover
+ * l4_len_bytes.
+ */
+static uint32_t offset_in_l4(void *base, const struct mr_frame *frames,
+			     const struct mr_net_view *view)
+{
+	const uint8_t *l4 = mr_frame_data(base, frames) + view->l4_bytes;
+	const uint8_t icmp = view->ether_type == MRI_ETHER_IPV4 ?
+				     IPPROTO_ICMP :
+				     IPPROTO_ICMPV6;
+	uint32_t offset = 0;
+
+	if (view->l4_bytes == 0 || view->is_fragment || view->is_routed ||
+	    view->l4_bytes + 8u > frames[0].len)
+		return 0;
+	if (view->l4_proto == IPPROTO_TCP)
+		offset = offsetof(struct mr_tcp, csum);
+	else if (view->l4_proto == icmp)
+		offset = offsetof(struct mr_icmp, csum);
+	else if (view->l4_proto == IPPROTO_UDP &&
+		 ((const struct mr_udp *)l4)->n_bytes ==
+			 htons(view->l4_len_bytes))
+		offset = offsetof(struct mr_udp, csum);
+	return offset + 2 <= view->l4_len_bytes ? offset : 0;
+}
+
+/* Over the layer-4 packet and its pseudo-header. */
+static uint64_t sum_l4(void *base, const struct mr_frame *frames,
+		       const struct mr_net_view *view)
+{
+	const uint64_t pseudo =
+		view->l4_proto == IPPROTO_ICMP ?
+			0 :
+			mr_csum_pseudo(mr_frame_data(base, frames), view);
+
+	return mr_csum_frame(base, frames, view->l4_bytes, view->l4_len_bytes) +
+	       pseudo;
+}
+
+int mr_csum_check(void *base, const struct mr_frame *frames,
+		  const struct mr_net_view *view)
+{
+	const uint8_t *l3 = mr_frame_data(base, frames) + view->l3_bytes;
+	const uint32_t offset = offset_in_l4(base, frames, view);
+	const bool is_v4 = view->ether_type == MRI_ETHER_IPV4;
+	uint16_t field;
+
+	if (is_v4 &&
+	    mr_csum_fold(mr_csum_add(l3, (l3[0] & 15u) * 4, 0)) != UINT16_MAX)
+		return -EBADMSG;
+	if (offset == 0)
+		return -ENOTSUP;
+	memcpy(&field, mr_frame_data(base, frames) + view->l4_bytes + offset,
+	       sizeof(field));
+	if (is_v4 && view->l4_proto == IPPROTO_UDP && field == 0)
+		return 0;
+	return mr_csum_fold(sum_l4(base, frames, view)) == UINT16_MAX ?
+		       0 :
+		       -EBADMSG;
+}
+
+int mr_csum_write(void *base, const struct mr_frame *frames,
+		  const struct mr_net_view *view)
+{
+	const uint32_t offset = offset_in_l4(base, frames, view);
+	uint8_t *field = mr_frame_data(base, frames) + view->l4_bytes + offset;
+	uint16_t sum = 0;
+
+	if (offset == 0)
+		return -ENOTSUP;
+	memcpy(field, &sum, sizeof(sum));
+	sum = (uint16_t)~mr_csum_fold(sum_l4(base, frames, view));
+	if (sum == 0 && view->l4_proto == IPPROTO_UDP)
+		sum = UINT16_MAX;
+	memcpy(field, &sum, sizeof(sum));
+	return 0;
 }

@@ -110,9 +110,7 @@ static void edit_l3(uint8_t *l3, bool is_v4, uint32_t n_bytes, uint32_t i)
 	}
 	ip->total_bytes = htons((uint16_t)n_bytes);
 	ip->id = htons((uint16_t)(ntohs(ip->id) + i));
-	ip->csum = 0;
-	ip->csum =
-		(uint16_t)~mr_csum_fold(mr_csum_add(l3, (l3[0] & 15u) * 4, 0));
+	mr_csum_write_ipv4(l3);
 }
 
 static void edit_tcp(struct mr_tcp *tcp, uint32_t done, bool is_last)

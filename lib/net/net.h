@@ -15,6 +15,15 @@ enum {
 	MRI_ETHER_IPV6 = 0x86dd,  /* IEEE RA: IPv6 */
 };
 
+/* mr_net_parse() from the EtherType at offset `at` on; offsets in the view are
+ * from the first byte of the frame, too. */
+int mri_net_parse_at(const uint8_t *bytes, uint32_t n_bytes, uint32_t n_frame,
+		     uint32_t at, struct mr_net_view *ret_view);
+/* The same of the layer-3 header at offset `at`. */
+int mri_net_parse_l3(const uint8_t *bytes, uint32_t n_bytes, uint32_t n_frame,
+		     uint32_t at, uint16_t ether_type,
+		     struct mr_net_view *ret_view);
+
 enum { MRI_GSO_HEADER_BYTES = 256 };
 
 /* A frame being segmented: the common header, and where the payload is. */

@@ -131,40 +131,53 @@ static int parse_ipv6(const uint8_t *bytes, uint32_t n_bytes, uint32_t n_frame,
 	return err;
 }
 
-int mr_net_parse(const uint8_t *bytes, uint32_t n_bytes, uint32_t n_frame,
-		 struct mr_net_view *ret_view)
+int mri_net_parse_l3(const uint8_t *bytes, uint32_t n_bytes, uint32_t n_frame,
+		     uint32_t at, uint16_t ether_type,
+		     struct mr_net_view *ret_view)
 {
-	struct mr_net_view view = { 0 };
-	uint32_t at = 12;
+	struct mr_net_view view = { .ether_type = ether_type,
+				    .l3_bytes = (uint16_t)at };
 	int err = 0;
 
-	memset(ret_view, 0, sizeof(*ret_view));
-	if (n_bytes > UINT16_MAX)
-		n_bytes = UINT16_MAX; /* offsets have 16 bits */
-	if (n_bytes < MR_ETH_BYTES || n_frame < n_bytes)
-		return -EBADMSG;
-	view.ether_type = be16(bytes + at);
-	for (int tag = 0; tag < MAX_VLAN_TAGS; tag++) {
-		if (view.ether_type != MRI_ETHER_VLAN &&
-		    view.ether_type != MRI_ETHER_SVLAN)
-			break;
-		at += MR_VLAN_BYTES;
-		if (at + 2 > n_bytes)
-			return -EBADMSG;
-		view.ether_type = be16(bytes + at);
-	}
-	view.l3_bytes = (uint16_t)(at + 2);
-
-	if (view.ether_type == MRI_ETHER_IPV4)
+	if (ether_type == MRI_ETHER_IPV4)
 		err = parse_ipv4(bytes, n_bytes, n_frame, &view);
-	else if (view.ether_type == MRI_ETHER_IPV6)
+	else if (ether_type == MRI_ETHER_IPV6)
 		err = parse_ipv6(bytes, n_bytes, n_frame, &view);
 	if (err < 0) {
 		view.l4_bytes = 0;
 		view.csum_bytes = 0;
 	}
-	if (view.l3_bytes >= n_bytes)
+	if (at >= n_bytes)
 		view.l3_bytes = 0; /* a bare Ethernet header */
 	*ret_view = view;
 	return err;
+}
+
+int mri_net_parse_at(const uint8_t *bytes, uint32_t n_bytes, uint32_t n_frame,
+		     uint32_t at, struct mr_net_view *ret_view)
+{
+	uint16_t type;
+
+	memset(ret_view, 0, sizeof(*ret_view));
+	if (n_bytes > UINT16_MAX)
+		n_bytes = UINT16_MAX; /* offsets have 16 bits */
+	if (n_bytes < at + 2 || n_frame < n_bytes)
+		return -EBADMSG;
+	type = be16(bytes + at);
+	for (int tag = 0; tag < MAX_VLAN_TAGS; tag++) {
+		if (type != MRI_ETHER_VLAN && type != MRI_ETHER_SVLAN)
+			break;
+		at += MR_VLAN_BYTES;
+		if (at + 2 > n_bytes)
+			return -EBADMSG;
+		type = be16(bytes + at);
+	}
+	return mri_net_parse_l3(bytes, n_bytes, n_frame, at + 2, type,
+				ret_view);
+}
+
+int mr_net_parse(const uint8_t *bytes, uint32_t n_bytes, uint32_t n_frame,
+		 struct mr_net_view *ret_view)
+{
+	return mri_net_parse_at(bytes, n_bytes, n_frame, 12, ret_view);
 }

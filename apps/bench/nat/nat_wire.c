@@ -50,22 +50,12 @@ static void write_eth(const struct nat_macs *macs, uint16_t type,
 
 static void write_sums(uint8_t *frame)
 {
-	struct mr_ipv4 *ip = (struct mr_ipv4 *)(frame + MR_ETH_BYTES);
+	const struct mr_frame entry = { .len = NAT_FRAME_BYTES };
 	struct mr_net_view view;
-	uint64_t sum;
-	uint16_t csum;
 
-	ip->csum = (uint16_t)~mr_csum_fold(
-		mr_csum_add((uint8_t *)ip, sizeof(*ip), 0));
+	mr_csum_write_ipv4(frame + MR_ETH_BYTES);
 	mr_net_parse(frame, NAT_FRAME_BYTES, NAT_FRAME_BYTES, &view);
-	sum = mr_csum_add(frame + view.l4_bytes, view.l4_len_bytes,
-			  mr_csum_pseudo(frame, &view));
-	csum = (uint16_t)~mr_csum_fold(sum);
-	if (view.l4_proto == IPPROTO_TCP)
-		((struct mr_tcp *)(frame + L4_BYTES))->csum = csum;
-	else
-		((struct mr_udp *)(frame + L4_BYTES))->csum =
-			csum == 0 ? UINT16_MAX : csum;
+	mr_csum_write(frame, &entry, &view);
 }
 
 static void write_ip(const struct ends *ends, bool is_tcp, uint8_t *frame)

@@ -134,9 +134,7 @@ static bool send_piece(struct nat_path *path, const struct nat_packet *packet,
 		fragment |= MR_IPV4_MF;
 	ip->fragment = htons(fragment);
 	ip->total_bytes = htons((uint16_t)(n_header + n));
-	ip->csum = 0;
-	ip->csum = (uint16_t)~mr_csum_fold(
-		mr_csum_add((const uint8_t *)ip, n_header, 0));
+	mr_csum_write_ipv4(ip);
 	nat_send(path, &piece, to, mac);
 	return true;
 }

@@ -49,8 +49,7 @@ void *nat_put_ip(struct nat_path *path, const struct nat_packet *packet,
 	*ip = *header;
 	ip->version_ihl = 0x45;
 	ip->ttl = NAT_OUR_TTL;
-	ip->csum = (uint16_t)~mr_csum_fold(
-		mr_csum_add((const uint8_t *)ip, sizeof(*ip), 0));
+	mr_csum_write_ipv4(ip);
 	return ip + 1;
 }
 

@@ -19,13 +19,6 @@ static uint8_t *end_of(const struct nat_packet *packet)
 	return (uint8_t *)packet->ip + packet->ip_bytes;
 }
 
-static void fix_sum(const struct nat_packet *packet)
-{
-	packet->ip->csum = 0;
-	packet->ip->csum = (uint16_t)~mr_csum_fold(
-		mr_csum_add((const uint8_t *)packet->ip, packet->ip_bytes, 0));
-}
-
 /* Milliseconds since midnight UT, network order. */
 static uint32_t time_stamp(void)
 {
@@ -96,6 +89,6 @@ bool nat_options_fill(struct nat_path *path, struct nat_packet *packet,
 		else if (*option == NAT_OPTION_TIMESTAMP)
 			is_right = put_stamp(path, option, own);
 	}
-	fix_sum(packet);
+	mr_csum_write_ipv4(packet->ip);
 	return is_right;
 }

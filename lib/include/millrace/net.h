@@ -23,18 +23,18 @@ enum {
 
 /** Where the headers of a frame begin, as offsets from its first byte. */
 struct mr_net_view {
-	uint16_t ether_type;  /**< host order, after at most two VLAN tags */
-	uint16_t l3_bytes;    /**< offset of the layer-3 header; 0: none */
-	uint16_t l4_bytes;    /**< offset of the layer-4 header; 0: none, or not
-			       *   the first fragment */
-	uint8_t l4_proto;     /**< IPPROTO_*; 0: none */
-	uint8_t is_fragment;  /**< 1: a fragment, including the first one */
+	uint16_t ether_type; /**< host order, after at most two VLAN tags */
+	uint16_t l3_bytes;   /**< offset of the layer-3 header; 0: none */
+	uint16_t l4_bytes;   /**< offset of the layer-4 header; 0: none, or not
+			      *   the first fragment */
+	uint8_t l4_proto;    /**< IPPROTO_*; 0: none */
+	uint8_t is_fragment; /**< 1: a fragment, including the first one */
 	uint16_t l4_len_bytes; /**< layer-4 header and payload, according to
 				*   layer 3 */
-	uint16_t csum_bytes;  /**< offset of the TCP or UDP sum; 0: none */
-	uint8_t is_routed;    /**< 1: an IPv6 header names another destination,
-			       *   and the checksum covers that one */
-	uint8_t reserved[3];  /**< 0 */
+	uint16_t csum_bytes;   /**< offset of the TCP or UDP sum; 0: none */
+	uint8_t is_routed;     /**< 1: an IPv6 header names another destination,
+				*   and the checksum covers that one */
+	uint8_t reserved[3];   /**< 0 */
 };
 
 /**
@@ -52,6 +52,47 @@ struct mr_net_view {
  */
 MR_API int mr_net_parse(const uint8_t *bytes, uint32_t n_bytes,
 			uint32_t n_frame, struct mr_net_view *ret_view);
+
+enum mr_tunnel_kind {
+	MR_TUNNEL_VXLAN = 1, /**< UDP port 4789: RFC 7348 */
+	MR_TUNNEL_GENEVE,    /**< UDP port 6081: RFC 8926 */
+	MR_TUNNEL_GRE,       /**< version 0: RFC 2784, RFC 2890 */
+};
+
+/** A packet in a packet. */
+struct mr_net_tunnel {
+	uint8_t kind;        /**< enum mr_tunnel_kind; 0: none */
+	uint8_t is_ethernet; /**< 1: it begins with an Ethernet header */
+	uint8_t has_id;      /**< 1: id is set */
+	uint8_t reserved;
+	uint16_t ether_type;      /**< of what it has, host order */
+	uint16_t inner_bytes;     /**< where that begins in the frame */
+	uint32_t id;              /**< VNI of VXLAN and GENEVE, key of GRE */
+	struct mr_net_view inner; /**< offsets from the first byte of the
+				   *   frame */
+};
+
+/**
+ * Find the headers of the packet in a tunnel's packet.
+ *
+ * @param      bytes       first entry of the frame
+ * @param      n_bytes     of that entry
+ * @param      n_frame     bytes of the whole frame
+ * @param      outer       from mr_net_parse() of the same bytes
+ * @param[out] ret_tunnel  always set; kind is 0 unless 0 or -EBADMSG of the
+ *                         inner headers is returned
+ *
+ * @return 0, or
+ *   -ENOENT   no tunnel that is known, or not the whole packet
+ *   -EBADMSG  nothing follows its header, or an inner header is truncated or
+ *             inconsistent
+ *
+ * Owner: unchanged. Thread: any. Cost: reads the headers.
+ */
+MR_API int mr_net_parse_tunnel(const uint8_t *bytes, uint32_t n_bytes,
+			       uint32_t n_frame,
+			       const struct mr_net_view *outer,
+			       struct mr_net_tunnel *ret_tunnel);
 
 /**
  * Add bytes to a ones' complement sum.
@@ -104,6 +145,49 @@ MR_API uint16_t mr_csum_pseudo(const uint8_t *bytes,
  */
 MR_API uint64_t mr_csum_frame(void *base, const struct mr_frame *frames,
 			      uint32_t at, uint32_t n_bytes);
+
+/**
+ * Check the checksums of a packet: of IPv4's header, and of TCP, UDP, ICMP or
+ * ICMPv6.
+ *
+ * @param base    mr_region_base() of the frame's region; for bytes from
+ *                elsewhere, their address, and an entry with addr 0
+ * @param frames  the whole frame
+ * @param view    from mr_net_parse() or mr_net_parse_tunnel(), which returned 0
+ *
+ * @return 0: right, or there is none (UDP over IPv4);
+ *   -EBADMSG    one is wrong. A partial one is, too
+ *   -ENOTSUP    a fragment, another protocol, a UDP length that is not IP's, an
+ *               IPv6 packet that is to be routed further, or a layer-4 header
+ *               that is not in the first entry; the header of IPv4 is right
+ *
+ * Owner: unchanged. Thread: any. Cost: reads the packet.
+ * Source: RFC 791, 793, 768, 792, 4443; RFC 8200 8.1.
+ */
+MR_API int mr_csum_check(void *base, const struct mr_frame *frames,
+			 const struct mr_net_view *view);
+
+/**
+ * Write the checksum of TCP, UDP, ICMP or ICMPv6, whatever the field has.
+ *
+ * @param base, frames, view  as for mr_csum_check(); the frame is exclusively
+ *                            owned, the layer-4 header in its first entry
+ *
+ * @return 0 or -ENOTSUP, as mr_csum_check(), with nothing changed
+ *
+ * Owner: unchanged. Thread: the owner's. Cost: reads the packet.
+ */
+MR_API int mr_csum_write(void *base, const struct mr_frame *frames,
+			 const struct mr_net_view *view);
+
+/**
+ * Write the checksum of an IPv4 header.
+ *
+ * @param l3  the header, with its options
+ *
+ * Owner: unchanged. Thread: the owner's.
+ */
+MR_API void mr_csum_write_ipv4(void *l3);
 
 /**
  * Swap the MAC addresses of a frame, to send it back.

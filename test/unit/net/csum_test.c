@@ -4,7 +4,10 @@
 
 #include <netinet/in.h>
 
+#include <errno.h>
+
 #include <millrace/net.h>
+#include <millrace/wire.h>
 
 /* RFC 1071 section 4.1, word for word: big-endian words, carries at the end. */
 static uint16_t plain_sum(const uint8_t *bytes, uint32_t n)
@@ -117,4 +120,85 @@ TEST(pseudo_header_of_ipv6)
 	pseudo[39] = IPPROTO_UDP;
 	assert_int_equal(ntohs(mr_csum_pseudo(frame, &view)),
 			 plain_sum(pseudo, sizeof(pseudo)));
+}
+
+/* A packet of one or two entries, whose checksums are written, then checked. */
+TEST(written_checksum_is_right_until_a_bit_changes)
+{
+	static const struct {
+		uint16_t ether_type;
+		uint8_t proto;
+		int err;
+	} cases[] = {
+		{ MR_ETHER_IPV4, 6, 0 },
+		{ MR_ETHER_IPV4, 17, 0 },
+		{ MR_ETHER_IPV4, 1, 0 },
+		{ MR_ETHER_IPV6, 6, 0 },
+		{ MR_ETHER_IPV6, 17, 0 },
+		{ MR_ETHER_IPV6, 58, 0 },
+		{ MR_ETHER_IPV4, 58, -ENOTSUP },
+		{ MR_ETHER_IPV6, 1, -ENOTSUP },
+		{ MR_ETHER_IPV4, 132, -ENOTSUP },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const uint32_t l4 =
+			cases[i].ether_type == MR_ETHER_IPV4 ? 34 : 54;
+		struct mr_frame frames[2] = { { .len = l4 + 33 } };
+		uint8_t bytes[120] = { [12] = (uint8_t)(cases[i].ether_type >>
+							8),
+				       [13] = (uint8_t)cases[i].ether_type };
+		struct mr_net_view view;
+
+		memset(bytes + 14, 7, 100);
+		bytes[14] = l4 == 34 ? 0x45 : 0x60;
+		memcpy(bytes + (l4 == 34 ? 16 : 18),
+		       l4 == 34 ? "\0\x35" : "\0\x21", 2);
+		memset(bytes + 20, 0, l4 == 34 ? 2 : 0);
+		bytes[l4 == 34 ? 23 : 20] = cases[i].proto;
+		if (cases[i].proto == 17)
+			memcpy(bytes + l4 + 4, "\0\x21", 2);
+		if (l4 == 34)
+			mr_csum_write_ipv4(bytes + 14);
+		assert_int_equal(mr_net_parse(bytes, frames[0].len,
+					      frames[0].len, &view),
+				 0);
+		assert_int_equal(mr_csum_write(bytes, frames, &view),
+				 cases[i].err);
+		assert_int_equal(mr_csum_check(bytes, frames, &view),
+				 cases[i].err);
+		frames[1] = (struct mr_frame){ l4 + 21, 12, 0 };
+		frames[0].len = l4 + 21;
+		frames[0].flags = MR_FRAME_MORE;
+		assert_int_equal(mr_csum_check(bytes, frames, &view),
+				 cases[i].err);
+		bytes[l4 + 30] ^= 1;
+		assert_int_equal(mr_csum_check(bytes, frames, &view),
+				 cases[i].err < 0 ? cases[i].err : -EBADMSG);
+		bytes[l4 + 30] ^= 1;
+		if (l4 == 34) {
+			bytes[22]++; /* the TTL */
+			assert_int_equal(mr_csum_check(bytes, frames, &view),
+					 -EBADMSG);
+		}
+		view.is_fragment = 1;
+		bytes[22] -= l4 == 34;
+		assert_int_equal(mr_csum_check(bytes, frames, &view), -ENOTSUP);
+	}
+}
+
+TEST(delta_of_an_ipv6_address_is_that_of_its_words)
+{
+	uint8_t bytes[40], after[16];
+	uint16_t sum;
+
+	for (uint8_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(i * 91 + 3);
+	for (uint8_t i = 0; i < sizeof(after); i++)
+		after[i] = (uint8_t)(i * 57 + 200);
+	sum = (uint16_t)~mr_csum_fold(mr_csum_add(bytes, sizeof(bytes), 0));
+	sum = mr_csum_fix(sum, mr_csum_delta128(bytes + 8, after));
+	memcpy(bytes + 8, after, sizeof(after));
+	assert_int_equal(sum, (uint16_t)~mr_csum_fold(
+				      mr_csum_add(bytes, sizeof(bytes), 0)));
 }
