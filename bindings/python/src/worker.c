@@ -79,13 +79,15 @@ static void fail_run(struct run *run)
 	mr_workers_stop(run->dataplane->dp->workers);
 }
 
-/* Give a burst of received frames to the program's function. */
+/* Give a burst of received frames to the program's function, unless a call has
+ * failed. */
 static void call_function(struct run *run, PyObject *worker, PyObject *rx,
 			  const struct mr_frame *frames,
 			  const struct mr_meta *metas, uint32_t n)
 {
 	struct py_pool *pool = run->dataplane->pool;
-	struct py_burst *burst = mri_burst_new(pool, n);
+	struct py_burst *burst =
+		run->type == NULL ? mri_burst_new(pool, n) : NULL;
 	PyObject *result = NULL;
 
 	if (burst != NULL && metas != NULL &&

@@ -188,6 +188,19 @@ def test_exceptions_of_the_function_end_the_run() -> None:
         dp.pool.stats()
 
 
+def test_the_function_is_not_called_after_an_exception() -> None:
+    calls: list[int] = []
+
+    def fail(_worker: Worker, rx: RxQueue, _burst: Burst) -> None:
+        calls.append(rx.port_idx)
+        raise KeyError(rx.port_idx)
+
+    with Dataplane("null:", "null:", n_workers=1) as dp:
+        with pytest.raises(KeyError):
+            dp.run(fail)
+        assert calls == [0]
+
+
 @two_cores
 def test_an_exception_in_any_worker_ends_all() -> None:
     def fail(worker: Worker, _rx: RxQueue, _burst: Burst) -> None:
