@@ -23,8 +23,8 @@ TOP = Path(__file__).resolve().parents[2]
 LIMIT_S = limit(60)
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 
-# Examples that need another library, and which.
-NEEDS = {"uring": "liburing"}
+# Examples that need another library, and its package of pkg-config.
+NEEDS = {"lwip": "lwip", "uring": "liburing"}
 
 
 def run(*command, **options):
@@ -103,17 +103,23 @@ def check_man(folder):
 def check_examples(installed):
     programs = {}
     for source in sorted((TOP / "examples").glob("*.c")):
-        if source.stem not in NEEDS:
-            programs[source.stem] = installed.compile("cc", "gnu11", source)
-        elif Path("/usr/include", NEEDS[source.stem] + ".h").exists():
-            programs[source.stem] = installed.compile(
-                "cc", "gnu11", source, f"-l{NEEDS[source.stem][3:]}")
+        libraries = []
+        if package := NEEDS.get(source.stem):
+            if subprocess.run(["pkg-config", "--exists", package],
+                              check=False).returncode != 0:
+                continue
+            libraries = run("pkg-config", "--cflags", "--libs", package).split()
+        programs[source.stem] = installed.compile("cc", "gnu11", source,
+                                                  *libraries)
     said = run(programs["embed"], "null:", env=installed.env)
     assert "32 entries, 60 bytes in the first" in said, said
     interrupted(installed, programs["l2fwd"], "null:", "null:")
     if "uring" in programs:
         said = interrupted(installed, programs["uring"], "null:")
         assert int(said.removesuffix(" frames\n")) > 0, said
+    if "lwip" in programs:
+        interrupted(installed, programs["lwip"], "/dev/null", "192.0.2.1/24",
+                    "2001:db8::1", "null:")
     in_own_loop(installed, programs["epoll"], "null:", "null:")
     count(installed, programs["count"])
     said = run(programs["flow"], f"pcap:rx={installed.folder}/three.pcap",
