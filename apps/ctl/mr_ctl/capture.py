@@ -2,16 +2,14 @@
 """mrctl capture: write frames of a running program to a pcapng file, or print them."""
 
 import contextlib
-import os
 import signal
-import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from mr_ctl import packet, pcapng
-from mr_ctl.client import Connection, Object, Refused
+from mr_ctl.client import Connection, Object
 from mr_support.text import escape, print_error
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
@@ -54,68 +52,22 @@ class Missed:
         return f"missed: {names}" if names else "missed none"
 
 
-class File:
-    """A pcapng file. Whatever happens, it ends with a complete block."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.fd = 1 if path == "-" else os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        self.ports: dict[str, int] = {}
-        self.n_written = 0
-        self.blocks = [pcapng.section("mrctl")]
-        self.flush()
-
-    def flush(self) -> None:
-        """Raises Refused. A signal waits: after a part of a write, nobody would know its size."""
-        signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
-        try:
-            self._write()
-        finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
-
-    def _write(self) -> None:
-        n_before = self.n_written
-        data = memoryview(b"".join(self.blocks))
-        try:
-            while data:
-                n = os.write(self.fd, data)
-                self.n_written += n
-                data = data[n:]
-        except OSError as error:
-            self._cut(n_before)
-            raise Refused(f"{self.path}: {error.strerror}; the capture has ended") from None
-        self.blocks.clear()
-
-    def _cut(self, n_whole: int) -> None:
-        """Remove an incomplete block at the end of a regular file."""
-        for block in self.blocks:
-            if n_whole + len(block) > self.n_written:
-                break
-            n_whole += len(block)
-        if self.fd != 1 and stat.S_ISREG(os.fstat(self.fd).st_mode):
-            os.ftruncate(self.fd, n_whole)
-
-    def add(self, line: Object, n_missed: int) -> None:
-        if line["port"] not in self.ports:
-            self.ports[line["port"]] = len(self.ports)
-            self.blocks.append(pcapng.interface(line["port"]))
-        about = [f"worker {line['worker']}, queue {line['queue']}, burst {line['burst']}"]
-        if "reason" in line:
-            about.append(f"drop: {line['reason']}")
-        if "note" in line:
-            about.append(line["note"])
-        self.blocks.append(
-            pcapng.packet(
-                self.ports[line["port"]],
-                line["ns"],
-                bytes.fromhex(line["data"]),
-                n_bytes=line["bytes"],
-                direction=pcapng.OUTBOUND if line["event"] == "tx" else pcapng.INBOUND,
-                queue=line["queue"],
-                n_missed=n_missed,
-                comment="; ".join(about),
-            )
-        )
+def _add(file: pcapng.File, line: Object, n_missed: int) -> None:
+    about = [f"worker {line['worker']}, queue {line['queue']}, burst {line['burst']}"]
+    if "reason" in line:
+        about.append(f"drop: {line['reason']}")
+    if "note" in line:
+        about.append(line["note"])
+    file.write(
+        file.interface(line["port"]),
+        line["ns"],
+        bytes.fromhex(line["data"]),
+        n_bytes=line["bytes"],
+        direction=pcapng.OUTBOUND if line["event"] == "tx" else pcapng.INBOUND,
+        queue=line["queue"],
+        n_missed=n_missed,
+        comment="; ".join(about),
+    )
 
 
 def clock(ns: int) -> str:
@@ -138,13 +90,14 @@ def _to_file(lines: Iterator[Object], path: str, missed: Missed) -> int:
     with contextlib.suppress(Ended):
         for line in lines:
             if file is None and line:
-                file = File(path)  # not earlier: a refusal leaves an existing file alone
+                # Not earlier: a refusal leaves an existing file alone.
+                file = pcapng.File(path, "mrctl")
             if file is None:
                 continue
             if not line:
                 file.flush()
             elif not missed.take(line) and "event" in line:
-                file.add(line, missed.n_new)
+                _add(file, line, missed.n_new)
                 missed.n_new = 0
                 n += 1
     if file is not None:
