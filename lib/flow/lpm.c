@@ -224,12 +224,15 @@ int mr_lpm_add(struct mr_lpm *lpm, const void *addr, uint32_t n_bits,
 	if (n_bits > 8 * lpm->addr_bytes || next_hop > MR_LPM_HOP_MAX)
 		return -EINVAL;
 	make_key(addr, n_bits, &key);
-	entries = find_entries(lpm, &key, &n);
-	if (entries == NULL)
-		return -ENOMEM;
+	/* First, so that a route too many takes no groups. */
 	err = mr_flow_add(lpm->routes, &key, &id);
 	if (err < 0 && err != -EEXIST)
 		return err;
+	entries = find_entries(lpm, &key, &n);
+	if (entries == NULL) { /* then the route is new */
+		mr_flow_remove(lpm->routes, id);
+		return -ENOMEM;
+	}
 	*hop_of(lpm, id) = next_hop;
 	replace(lpm, entries, n, 0, n_bits, make_entry(n_bits, next_hop));
 	return 0;

@@ -169,6 +169,21 @@ TEST_CTX(trimmed_groups_are_used_again)
 	mr_lpm_destroy(lpm);
 }
 
+/* More than there is memory for. */
+TEST_CTX(routes_too_many_take_no_groups)
+{
+	struct mr_lpm *lpm = table_of(4, 1);
+
+	assert_int_equal(add(lpm, "10.1.1.1", 32, 1), 0);
+	for (uint32_t i = 0; i < 4096; i++) {
+		const uint8_t addr[4] = { 20, (uint8_t)(i >> 8), (uint8_t)i };
+
+		assert_int_equal(mr_lpm_add(lpm, addr, 32, 2), -ENOSPC);
+	}
+	assert_int_equal(mr_lpm_trim(lpm), 0);
+	mr_lpm_destroy(lpm);
+}
+
 /* Routes close together, so that they cover each other. */
 static struct addr some_addr(uint64_t *seed, uint32_t addr_bytes)
 {
