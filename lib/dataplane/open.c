@@ -239,15 +239,17 @@ int mr_dataplane_open(const struct mr_dataplane_config *caller_config,
 void mr_dataplane_close_ports(struct mr_dataplane *base)
 {
 	struct mri_dataplane *dp = (struct mri_dataplane *)base;
+	struct mr_workers *workers = base->workers;
 
 	if (dp->is_attached)
-		mr_worker_detach(mr_workers_get(base->workers, 0));
+		mr_worker_detach(mr_workers_get(workers, 0));
 	dp->is_attached = false;
 	for (uint32_t p = 0; p < base->n_ports; p++)
 		mr_port_close(dp->ports[p]);
-	mr_workers_destroy(base->workers);
-	base->workers = NULL;
+	/* First: a signal handler may call mr_dataplane_stop(). */
+	__atomic_store_n(&base->workers, NULL, __ATOMIC_SEQ_CST);
 	base->n_ports = base->n_workers = 0;
+	mr_workers_destroy(workers);
 }
 
 int mr_dataplane_close(struct mr_dataplane *base,

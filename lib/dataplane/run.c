@@ -117,11 +117,14 @@ void mr_dataplane_stop(struct mr_dataplane *base)
 {
 	struct mri_dataplane *dp = (struct mri_dataplane *)base;
 	const int saved_errno = errno; /* of what a signal interrupted */
+	struct mr_workers *workers;
 
 	if (dp == NULL)
 		return;
 	__atomic_store_n(&dp->is_stopping, true, __ATOMIC_SEQ_CST);
-	mr_workers_stop(base->workers);
+	workers = __atomic_load_n(&base->workers, __ATOMIC_SEQ_CST);
+	if (workers != NULL) /* they were not closed */
+		mr_workers_stop(workers);
 	errno = saved_errno;
 }
 

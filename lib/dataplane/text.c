@@ -118,14 +118,12 @@ static void put_ports(struct writer *w, const struct mr_dataplane *dp)
 
 static void put_workers(struct writer *w, const struct mr_dataplane *dp)
 {
-	const struct mr_worker *worker;
 	char path[32];
 
-	for (uint32_t i = 0; (worker = mr_workers_get(dp->workers, i)) != NULL;
-	     i++) {
+	for (uint32_t i = 0; i < dp->n_workers; i++) {
 		struct mr_worker_stats stats = { .size = sizeof(stats) };
 
-		mr_worker_stats(worker, &stats);
+		mr_worker_stats(mr_workers_get(dp->workers, i), &stats);
 		if (w->is_json && i > 0)
 			put(w, ", ");
 		snprintf(path, sizeof(path), "worker %u", i);

@@ -383,3 +383,20 @@ PLANE_TEST(closing_waits_for_the_frames_of_the_program)
 	assert_null(dp->workers);
 	mr_frame_free_bulk(cache, frames, 3);
 }
+
+/* As by a signal, and to look at what is left. */
+PLANE_TEST(what_has_no_ports_can_be_stopped_and_printed)
+{
+	const struct mr_dataplane_config config = config_of(nulls);
+	char text[8192];
+
+	open_plane(&config);
+	mr_dataplane_close_ports(dp);
+	mr_dataplane_stop(dp);
+	mr_dataplane_drain(dp, 0, NULL, NULL);
+	assert_in_range(mr_dataplane_text(dp, text, sizeof(text)), 1,
+			sizeof(text) - 1);
+	assert_int_equal(strncmp(text, "pool n_pages ", 13), 0);
+	mr_dataplane_json(dp, text, sizeof(text));
+	assert_non_null(strstr(text, "\"ports\": [], \"workers\": [], "));
+}
