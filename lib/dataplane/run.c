@@ -194,7 +194,12 @@ static void drop_handed_off(struct mr_dataplane *dp, struct mr_worker *worker,
 
 	for (uint32_t p = 0; p < dp->n_ports; p++) {
 		struct mr_ring_spsc *ring = worker->routes[p].handoff;
+		struct mr_ring_spsc *metas = worker->routes[p].handoff_meta;
 
+		while (metas != NULL &&
+		       mr_ring_spsc_dequeue_burst(metas, frames, MR_BURST_MAX) >
+			       0)
+			;
 		while (ring != NULL &&
 		       (n = mr_ring_spsc_dequeue_burst(ring, frames,
 						       MR_BURST_MAX)) > 0)

@@ -6,6 +6,7 @@
 #include <sys/time.h>
 
 #include <millrace/driver.h>
+#include <millrace/ring.h>
 #include <millrace/worker_loop.h>
 
 #include "fixture.h"
@@ -57,6 +58,7 @@ static void open_to_run(const char *const *specs, uint32_t n_workers,
 	memset(&done, 0, sizeof(done));
 	config.n_workers = n_workers;
 	config.idle = idle;
+	config.takes_meta = 1; /* for "merge:" */
 	open_plane(&config);
 }
 
@@ -369,7 +371,7 @@ PLANE_TEST(ports_are_polled_meanwhile)
 }
 
 /* A worker without a tx queue of port 1. Hands off N_SENT frames for it. */
-static void hand_off(const char *const *specs)
+static struct mr_worker *hand_off(const char *const *specs)
 {
 	struct mr_frame frames[N_SENT];
 	struct mr_worker *worker = NULL;
@@ -384,6 +386,7 @@ static void hand_off(const char *const *specs)
 		take_frames(worker->cache, frames + i, N_SENT / 2);
 	assert_int_equal(mr_worker_hand_off(worker, 1, frames, NULL, N_SENT),
 			 N_SENT);
+	return worker;
 }
 
 static const char *const narrow[] = { "pair:0,queues=2", "pair:1,ring=64",
@@ -421,6 +424,35 @@ PLANE_TEST(draining_without_waiting_tries_once)
 	hand_off(narrow);
 	mr_dataplane_drain(dp, 0, NULL, NULL);
 	assert_in_range(n_accepted(), RING / 2, RING);
+}
+
+/* As stop:, but its frames need their metadata. */
+static int merge_open(struct mr_port *base, const struct mr_spec *spec,
+		      struct mr_reason *reterr_reason)
+{
+	const int err = stop_open(base, spec, reterr_reason);
+
+	base->info->offloads = MR_OFFLOAD_LRO;
+	return err;
+}
+
+/* Else the frames of the next run would get it. */
+PLANE_TEST(draining_drops_the_metadata_of_dropped_frames)
+{
+	static const char *const specs[] = { "pair:0,queues=2",
+					     "pair:1,ring=64", "merge:", NULL };
+	static struct mr_driver driver;
+	const struct mr_worker *worker;
+
+	driver = stop_driver;
+	driver.name = "merge";
+	driver.open = merge_open;
+	assert_int_equal(mr_ctx_add_driver(ctx, &driver, NULL), 0);
+	worker = hand_off(specs);
+	assert_int_equal(dp->has_meta, 1);
+	mr_dataplane_drain(dp, 0, NULL, NULL);
+	assert_int_equal(mr_ring_spsc_count(worker->routes[1].handoff), 0);
+	assert_int_equal(mr_ring_spsc_count(worker->routes[1].handoff_meta), 0);
 }
 
 /* Rings of all kinds are full; all pages come back, as close_plane() checks. */
