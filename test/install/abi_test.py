@@ -44,6 +44,7 @@ CHANGES = [
      "MR_API struct mr_region *mr_pool_region(int more, ", True),
     ("pool.h", "MR_API struct mr_region *mr_pool_region(",
      "MR_API struct mr_region *mr_pool_its_region(", True),
+    ("lpm.h", "MR_LPM_NONE UINT32_MAX", "MR_LPM_NONE 0", True),
 ]
 
 
@@ -70,6 +71,9 @@ def source(include, pattern):
         for constants in re.findall(r"^enum {(.*?)}", text, re.M | re.S):
             for name in re.findall(r"\b(MR_\w+)\s*(?:=|,|$)", constants):
                 lines.append(f"char (*abi_{name})[{name}];")
+        for name in re.findall(r"^#define (MR_(?!VERSION)\w+) \(?UINT", text,
+                               re.M):
+            lines.append(f"char (*abi_{name})[(uint32_t){name}];")
     return "\n".join(lines) + "\n"
 
 
