@@ -303,7 +303,8 @@ MR_API int mr_frame_unshare(struct mr_cache *cache, struct mr_frame *frames,
 			    uint32_t n);
 
 /**
- * Copy @p n_bytes of a frame, which must have them, from offset @p at, to @p to.
+ * Copy @p n_bytes of a frame, from offset @p at, to @p to. The frame must have
+ * them.
  *
  * @param base  mr_region_base() of the frame's region
  *
