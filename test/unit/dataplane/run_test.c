@@ -370,6 +370,35 @@ PLANE_TEST(ports_are_polled_meanwhile)
 	assert_int_equal(done.n_by_queue[1], 1);
 }
 
+/* A busy round that takes a millisecond. */
+static uint32_t work_slowly(struct mr_worker *worker,
+			    const struct mr_worker_rxq *rx, void *opaque)
+{
+	(void)worker;
+	(void)rx;
+	(void)opaque;
+	done.n_calls++;
+	__atomic_add_fetch(&later_ns, 1000000, __ATOMIC_RELAXED);
+	return 1;
+}
+
+PLANE_TEST(ports_are_polled_while_rounds_are_busy_and_slow)
+{
+	static const char *const specs[] = { "stop:", NULL };
+	uint32_t n_before;
+
+	mr_ctx_destroy(ctx);
+	ctx = test_ctx_with(&allocator, test_clock);
+	assert_int_equal(mr_ctx_add_driver(ctx, &stop_driver, NULL), 0);
+	open_to_run(specs, 1, MR_IDLE_POLL);
+	for (int i = 0; i < 2; i++) {
+		n_before = done.n_calls;
+		assert_int_equal(mr_dataplane_run(dp, work_slowly, NULL, NULL),
+				 0);
+		assert_in_range(done.n_calls - n_before, 1, 200);
+	}
+}
+
 /* A worker without a tx queue of port 1. Hands off N_SENT frames for it. */
 static struct mr_worker *hand_off(const char *const *specs)
 {
