@@ -141,13 +141,12 @@ def try_dev(packages):
     examples = sorted((TOP / "examples").glob("*.c"))
     commands = [command] + [
         command.replace("embed", file.stem).replace(
-            "libmillrace)", "libmillrace-flow)" + "".join(
-                f" -l{name.removeprefix('lib')}"
-                for name in NEEDS.get(file.stem, "").split()))
+            "libmillrace", f"libmillrace-flow {NEEDS.get(file.stem, '')}")
         for file in examples]
     in_bare_root(packages, USE_DEV % "\n".join(commands), [*debs, *examples],
                  "gcc", "libc6-dev", "pkgconf",
-                 *(f"{name}-dev" for name in NEEDS.values()))
+                 *(f"lib{name.removeprefix('lib')}-dev"
+                   for name in NEEDS.values()))
 
 
 def try_wheel(packages):
