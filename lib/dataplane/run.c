@@ -11,8 +11,8 @@
 #include "dataplane/dataplane.h"
 
 enum {
-	PORTS_MS = 100,    /* between two looks at the ports */
-	MAX_ROUNDS = 64,   /* busy ones without a look at the clock */
+	PORTS_MS = 100,  /* between two looks at the ports */
+	MAX_ROUNDS = 64, /* busy ones without a look at the clock */
 	JOIN_MS = 5000,
 	NS_PER_MS = 1000000,
 };
