@@ -106,6 +106,30 @@ static bool is_sum_right(const struct mr_answer *answer,
 	       mr_csum_check(answer->base, r->frames, &r->view) == 0;
 }
 
+/* Whether an IPv4 source route names further hops; RFC 791 3.1. */
+static bool is_routed_further(const struct mri_request *r)
+{
+	enum { END = 0, NOTHING = 1, LOOSE = 131, STRICT = 137 };
+	const uint32_t end = r->view.l4_bytes;
+	uint32_t at = r->view.l3_bytes + (uint32_t)sizeof(struct mr_ipv4);
+
+	while (at < end && r->bytes[at] != END) {
+		const uint8_t *option = r->bytes + at;
+
+		if (option[0] == NOTHING) {
+			at++;
+			continue;
+		}
+		if (end - at < 3 || option[1] < 2 || option[1] > end - at)
+			break;
+		if ((option[0] == LOOSE || option[0] == STRICT) &&
+		    option[2] <= option[1])
+			return true;
+		at += option[1];
+	}
+	return false;
+}
+
 static uint32_t classify_ipv4(const struct mr_answer *answer,
 			      const struct mri_request *r)
 {
@@ -116,7 +140,7 @@ static uint32_t classify_ipv4(const struct mr_answer *answer,
 
 	if (r->view.l4_proto != IPPROTO_ICMP || !has_icmp(r, sizeof(*icmp)) ||
 	    icmp->type != MR_ICMP_ECHO || r->bytes[0] & 1 ||
-	    !is_our_ipv4(answer, ip->dst))
+	    !is_our_ipv4(answer, ip->dst) || is_routed_further(r))
 		return MRI_ANSWER_NOT_US;
 	src = ntohl(ip->src);
 	if (src == 0 || src >> 24 == 127 || src >> 28 >= 14 ||

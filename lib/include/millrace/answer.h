@@ -22,10 +22,10 @@ MR_BEGIN_DECLS
  *
  * Of an address it answers: ARP requests and neighbour solicitations, probes
  * for duplicate addresses among them; echo requests, ICMP and ICMPv6, of any
- * length. Not answered, and left to the program: fragments, packets with an
- * IPv6 routing header that is not at its end, echo requests to a group, frames
- * to another MAC address, and frames whose headers are not in their first
- * entry.
+ * length. Not answered, and left to the program: fragments, packets with a
+ * source route or an IPv6 routing header that is not at its end, echo requests
+ * to a group, frames to another MAC address, and frames whose headers are not
+ * in their first entry.
  */
 
 struct mr_answer;

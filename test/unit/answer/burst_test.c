@@ -174,6 +174,34 @@ TEST_POOL(ping_that_is_not_for_us_or_wrong_gets_no_answer)
 	close_answer();
 }
 
+TEST_POOL(ping_that_is_to_be_routed_further_is_left)
+{
+	static const struct {
+		const char *option;
+		bool is_for_us;
+	} cases[] = {
+		{ "\x83\7\4" PEER_IP, false }, /* loose, then strict */
+		{ "\x89\7\4" PEER_IP, false },
+		{ "\x83\7\x08" PEER_IP, true }, /* at its end */
+		{ "\7\7\4" PEER_IP, true },     /* only records the route */
+		{ "\0\x83\7\4\xc0\0\2", true }, /* after the last one */
+		{ "\x44\4\5\1\x83\7\4", true }, /* cut off */
+	};
+
+	open_answer((struct mr_answer_config){ 0 });
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct ask ask = make_ping("\x08\0", 2, 8, 32);
+		struct mr_frame frame;
+
+		memcpy(ask.bytes + ask.l3 + 20, cases[i].option, 7);
+		sum_ipv4(&ask);
+		frame = frame_with(ask.bytes, ask.n);
+		assert_int_equal(is_answered(&frame, NULL), cases[i].is_for_us);
+		mr_frame_free_bulk(f.cache, &frame, 1);
+	}
+	close_answer();
+}
+
 TEST_POOL(ping_that_its_frame_cuts_off_is_left)
 {
 	struct ask ask = make_plain_ping();
