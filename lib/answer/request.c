@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a frame asks us. Nothing that a frame says is believed: a field is read
- * only within the first entry.
+ * What a frame asks us. No frame is trusted: a field is read only within the
+ * first entry.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -47,7 +47,7 @@ static bool is_other(const uint8_t *bytes, uint32_t n_bytes)
 		bytes[MR_ETH_BYTES + 6] == IPPROTO_UDP);
 }
 
-/* Whether its tags are those of our VLAN. A tag with VLAN 0 is a priority. */
+/* Whether its tags are those of our VLAN. VLAN 0 has only a priority. */
 static bool is_in_vlan(const struct mr_answer *answer,
 		       const struct mri_request *r)
 {

@@ -31,7 +31,7 @@ struct mri_dataplane {
 	bool is_attached;      /* the caller's thread, for an event loop */
 	bool is_paused;        /* it returned more than 0 ms */
 	uint32_t n_rounds;     /* busy ones since the last look at the clock */
-	uint64_t ports_due_ns; /* when to look after the ports */
+	uint64_t ports_due_ns; /* when to poll the ports */
 };
 
 /*

@@ -25,7 +25,7 @@ int mri_dataplane_fail_port(int err, const char *spec,
 	return mr_fail(reterr_reason, err, "%.*s: %s", (int)n, spec, why->text);
 }
 
-/* Count the specs, and refuse what would be found only with open ports. */
+/* Count the specs, and refuse what would fail only after ports are open. */
 static int check_config(struct mr_dataplane_config *config,
 			struct mr_reason *reterr_reason)
 {

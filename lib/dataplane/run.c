@@ -11,7 +11,7 @@
 #include "dataplane/dataplane.h"
 
 enum {
-	PORTS_MS = 100,  /* between two looks at the ports */
+	PORTS_MS = 100,  /* between two polls of the ports */
 	MAX_ROUNDS = 64, /* busy ones without a look at the clock */
 	JOIN_MS = 5000,
 	NS_PER_MS = 1000000,
@@ -36,7 +36,7 @@ static int run_worker(struct mr_worker *worker, void *opaque)
 	return 0;
 }
 
-/* After a round of worker 0 that moved n: timers, and events of the ports. */
+/* After a round of worker 0 that moved n: timers and events of the ports. */
 static void poll_ports(struct mri_dataplane *dp, uint32_t n)
 {
 	uint64_t now_ns;
@@ -87,7 +87,7 @@ int mr_dataplane_run(struct mr_dataplane *base, mr_dataplane_fn *fn,
 	if (fn == NULL)
 		return mr_fail(reterr_reason, -EINVAL,
 			       "mr_dataplane_run: fn is NULL");
-	/* Of an earlier run: it uses what is set below. */
+	/* Threads of an earlier run use what is set below. */
 	if (mr_workers_join(base->workers, 0, reterr_reason) == -ETIMEDOUT)
 		return -ETIMEDOUT;
 	err = mr_worker_attach(worker, reterr_reason);

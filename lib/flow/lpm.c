@@ -2,14 +2,14 @@
 /*
  * Longest prefix match in an array of entries: 2^24 of the root, then groups of
  * 256. An entry is a group's number, or a next hop with the length of its
- * prefix, so that a shorter route does not overwrite it. Zero is no route:
- * memory that no route has touched is right.
+ * prefix, so that a shorter route does not overwrite it. Zero is no route, so
+ * untouched memory is right.
  *
  * The routes are also in a flow table, by prefix. When one is removed, it tells
  * which route takes over.
  *
- * The root is there twice: most lookups of IPv4 addresses need only the narrow
- * copy, of which twice as much is in the CPU's caches.
+ * There are two copies of the root: most IPv4 lookups need only the narrow one,
+ * of which twice as much fits in the CPU's caches.
  *
  * Readers take no lock: an entry is written at once, a group before the entry
  * that leads to it, and no memory moves.
@@ -224,7 +224,7 @@ int mr_lpm_add(struct mr_lpm *lpm, const void *addr, uint32_t n_bits,
 	if (n_bits > 8 * lpm->addr_bytes || next_hop > MR_LPM_HOP_MAX)
 		return -EINVAL;
 	make_key(addr, n_bits, &key);
-	/* First, so that a route too many takes no groups. */
+	/* First, so that a refused route takes no groups. */
 	err = mr_flow_add(lpm->routes, &key, &id);
 	if (err < 0 && err != -EEXIST)
 		return err;

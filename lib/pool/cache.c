@@ -273,7 +273,7 @@ free_pages(struct mr_cache *cache, const char *addrs, uint32_t n, size_t stride,
 
 /*
  * Hot: one per stride, so that the stride is a constant, and one for multiples
- * of 4, which leave no rest behind vectors of 16 bytes.
+ * of 4, which leave no remainder after vectors of 16 bytes.
  */
 __attribute__((noinline)) static void free_addrs_4(struct mr_cache *cache,
 						   const uint64_t *addrs,

@@ -391,7 +391,7 @@ def test_the_filter_passes_the_addresses_it_names(lab, star):
         return probe.stats(0)["queues"][0]["rx"]["bytes"]
 
     def arrive(group):
-        """Whether one to the group is received, before one to all. Both go
+        """Whether one to the group is received before one to all. Both go
         through macvlan's work queue, which frames to itself overtake."""
         before = n_bytes()
         wire.send(frame(60, dst=to_bytes(group)))

@@ -113,7 +113,7 @@ def test_forwarders_forward(lab, name, queues):
     example = Example(lab, [EXAMPLES / f"example-{name}"], "p0", "p1",
                       queues=queues)
     signals.await_sigint(example.process)
-    if name == "l2fwd":  # a worker per queue, as far as there are cores
+    if name == "l2fwd":  # a worker per queue, at most one per core
         n_workers = min(queues, len(os.sched_getaffinity(0)))
         wait_until("its workers", lambda: n_workers == len(
             os.listdir(f"/proc/{example.process.pid}/task")))

@@ -7,7 +7,7 @@ import re
 
 import tree
 
-# Of each file: what its version is preceded by.
+# What precedes the version in each file.
 PLACES = {
     "CHANGES.md": r"## ",
     "bindings/rust/Cargo.toml": r'version = "',

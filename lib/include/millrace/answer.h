@@ -20,12 +20,12 @@ MR_BEGIN_DECLS
  *     mr_tx_burst(txq, cache, frames + n, n_replies);
  *     ... the other frames, of n entries ...
  *
- * Of an address it answers: ARP requests and neighbour solicitations, probes
- * for duplicate addresses among them; echo requests, ICMP and ICMPv6, of any
- * length. Not answered, and left to the program: fragments, packets with a
- * source route or an IPv6 routing header that is not at its end, echo requests
- * to a group, frames to another MAC address, and frames whose headers are not
- * in their first entry.
+ * For its addresses, it answers ARP requests and neighbour solicitations,
+ * including probes for duplicate addresses, and ICMP and ICMPv6 echo requests
+ * of any length. It leaves the rest to the program: fragments, packets with a
+ * source route or an IPv6 routing header with segments left, echo requests to a
+ * group, frames to another MAC address, and frames whose headers are not in
+ * their first entry.
  */
 
 struct mr_answer;
@@ -33,11 +33,11 @@ struct mr_cache;
 
 /** What mr_answer_burst() did with frames. Names: mr_answer_name(). */
 enum mr_answer_count {
-	MR_ANSWER_ARP, /**< answered, these four */
+	MR_ANSWER_ARP, /**< these four are answered */
 	MR_ANSWER_SOLICITATION,
 	MR_ANSWER_ECHO,
 	MR_ANSWER_ECHO6,
-	MR_ANSWER_LIMITED,   /**< freed, these three: over the rate */
+	MR_ANSWER_LIMITED,   /**< these three are freed; over the rate */
 	MR_ANSWER_MALFORMED, /**< to us, but wrong: a checksum, an option, or
 			      *   a source that nobody can answer */
 	MR_ANSWER_NO_PAGE,   /**< no page for a copy of a shared frame, or no
@@ -45,7 +45,7 @@ enum mr_answer_count {
 	MR_ANSWER_COUNTS,
 };
 
-enum { MR_ANSWER_ADDRS_MAX = 1024 }; /**< of IPv4, and of IPv6 */
+enum { MR_ANSWER_ADDRS_MAX = 1024 }; /**< IPv4 and IPv6 each */
 
 /** Zero is the default of each member but size and mac. */
 struct mr_answer_config {
@@ -58,10 +58,10 @@ struct mr_answer_config {
 	uint32_t n_ipv6;
 	const uint32_t *ipv4; /**< in network order */
 	const uint8_t (*ipv6)[16];
-	uint32_t per_s;     /**< most answers in a second, of neighbours and of
+	uint32_t per_s;     /**< most answers per second, to neighbours and to
 			     *   pings each; 0: 1000 */
 	uint32_t burst;     /**< most of them at once; 0: 50 */
-	uint32_t is_router; /**< 1: say so to neighbours in IPv6 */
+	uint32_t is_router; /**< 1: tell IPv6 neighbours so */
 	uint32_t reserved2;
 };
 
@@ -99,12 +99,12 @@ MR_API void mr_answer_destroy(struct mr_answer *answer);
  * Turn the requests among frames into their answers, in place.
  *
  * Afterwards the array begins with the frames that are left, unchanged and in
- * order, followed by the answers. Requests that get no answer because of the
- * rate, of what is wrong with them, or of a missing page are freed and counted.
+ * order, followed by the answers. Requests that are over the rate, malformed,
+ * or without a page for the answer are freed and counted.
  * An answer goes to the sender's MAC address, with the VLAN tags of its
  * request, in the frame or in the metadata; its checksums are complete. A
- * shared frame is copied first. IP options and IPv6 extension headers are left
- * out of answers.
+ * shared frame is copied first. Answers have no IP options or IPv6 extension
+ * headers.
  *
  * @param[in,out] frames         @p n entries; an incomplete frame at the end is
  *                               left
@@ -117,8 +117,8 @@ MR_API void mr_answer_destroy(struct mr_answer *answer);
  *
  * Owner:  the caller, of both; the pool, of freed frames.
  * Thread: the one that uses the cache.
- * Cost:   reads the first header of each frame, and those behind it of ARP and
- *         ICMP; a search through the addresses for requests. No lock, no system
+ * Cost:   reads the first header of each frame, and the further ones of ARP and
+ *         ICMP; searches the addresses for each request. No lock, no system
  *         call; reads the context's clock once per burst with a request.
  * Source: RFC 826, RFC 5227 2.1.1; RFC 792, RFC 1122 3.2.2.6; RFC 4443 4.2; RFC
  *         4861 7.1.1 and 7.2.4; RFC 6980.

@@ -44,7 +44,7 @@ struct mr_dataplane_config {
 	uint32_t size;            /**< sizeof(struct mr_dataplane_config) */
 	uint32_t n_specs;         /**< 1..64; 0: NULL ends them, as in argv */
 	const char *const *specs; /**< of the ports, as for mr_port_open() */
-	struct mr_ctx *ctx; /**< for one with hooks or with drivers of its own;
+	struct mr_ctx *ctx; /**< one with hooks or with drivers of its own;
 			     *   it must outlive the data plane. NULL: a new
 			     *   one, which is destroyed at the end */
 	const char *name;        /**< of the pool, in messages; NULL: "pool" */
@@ -57,8 +57,8 @@ struct mr_dataplane_config {
 	uint32_t tailroom_bytes;
 	enum mr_safety safety;
 	uint32_t n_workers;      /**< 0: one per core in cores, else one per rx
-				  *   queue of the port with the most, as far as
-				  *   there are cores */
+				  *   queue of the port with the most, at most
+				  *   one per core */
 	uint32_t max_workers;    /**< if n_workers is 0; 0: 16 */
 	uint32_t may_idle;       /**< 1: workers may have no queue yet; 0: that
 				  *   is refused */
@@ -126,15 +126,16 @@ typedef uint32_t mr_dataplane_fn(struct mr_worker *worker,
 
 /**
  * Run all workers until mr_dataplane_stop(). The calling thread is worker 0,
- * bound to its core meanwhile; it also calls mr_port_poll() for all ports, about
- * every 100 ms, so subscribers of events run on it. The other workers' threads
- * block all signals. Each round begins with sending what other workers handed
- * off.
+ * bound to its core meanwhile; it also calls mr_port_poll() for all ports,
+ * about every 100 ms, so event subscribers run on it. The other workers'
+ * threads block all signals. Each round begins with sending what other workers
+ * handed off.
  *
  * @return 0 after a stop, or
  *   -EINVAL     @p fn is NULL
- *   -ETIMEDOUT  a worker has not ended 5 s after the stop, or has not since
- *               an earlier run; call mr_workers_join() before closing
+ *   -ETIMEDOUT  a worker has not ended within 5 s of the stop, or one of an
+ *               earlier run has not ended yet; call mr_workers_join() before
+ *               closing
  *   others      as mr_workers_start(), mr_worker_attach(); nothing has run
  *
  * Owner:  unchanged. Afterwards the caller uses all queues and caches, and may
@@ -145,12 +146,12 @@ MR_API int mr_dataplane_run(struct mr_dataplane *dp, mr_dataplane_fn *fn,
 			    void *opaque, struct mr_reason *reterr_reason);
 
 /**
- * End mr_dataplane_run() after the current round, or the next call of it after
- * its first round; mr_dataplane_step() from then on. NULL is allowed: a signal
- * may arrive before mr_dataplane_open() returns.
+ * End mr_dataplane_run() after the current round; if it is not running, its
+ * next call ends after one round. mr_dataplane_step() fails from then on. NULL
+ * is allowed: a signal may arrive before mr_dataplane_open() returns.
  *
  * Owner:  unchanged.
- * Thread: any, also a signal handler; errno stays. Cost: one write() per worker
+ * Thread: any, also a signal handler; keeps errno. Cost: one write() per worker
  *         that sleeps.
  */
 MR_API void mr_dataplane_stop(struct mr_dataplane *dp);
@@ -200,10 +201,10 @@ typedef void mr_dataplane_drop_fn(struct mr_worker *worker,
  * the devices have completed what they took. mr_dataplane_close() does this,
  * too; call it before to count what is dropped, or to see the last counters.
  *
- * @param timeout_ms  how long to wait; 0: only try once
+ * @param timeout_ms  how long to wait; 0: try once
  * @param drop        called for what is left in rings; NULL: it is freed
  *
- * Owner:  of frames in tx queues unchanged: mr_port_close() takes them back.
+ * Owner:  unchanged, of frames in tx queues: mr_port_close() takes them back.
  * Thread: the one that joined the workers.
  */
 MR_API void mr_dataplane_drain(struct mr_dataplane *dp, uint32_t timeout_ms,
@@ -234,8 +235,8 @@ MR_API size_t mr_dataplane_json(const struct mr_dataplane *dp, char *ret_text,
 				size_t n_bytes);
 
 /**
- * Close ports and workers, without draining. The pool stays, for a look at its
- * pages, until mr_dataplane_close().
+ * Close ports and workers, without draining. The pool, and its statistics, stay
+ * until mr_dataplane_close().
  *
  * Owner:  nobody, of ports and workers; dp->n_ports and n_workers are 0.
  * Thread: the one that joined the workers, or called mr_dataplane_fd().

@@ -39,9 +39,9 @@ enum {
 /**
  * Create a table without routes.
  *
- * It reserves the addresses that it may need, 96 MiB and up to 1 KiB for each
- * byte of an address after the third one and each of @p n_max routes, and takes
- * memory as routes are added. A forked child does not have the table.
+ * It reserves address space, 96 MiB and up to 1 KiB for each byte of an address
+ * after the third one and each of @p n_max routes, and takes memory as routes
+ * are added. A forked child does not have the table.
  *
  * @param      addr_bytes  4: IPv4; 16: IPv6
  * @param      n_max       most routes, 1..MR_LPM_ROUTES_MAX
@@ -83,7 +83,7 @@ MR_API int mr_lpm_add(struct mr_lpm *lpm, const void *addr, uint32_t n_bits,
 		      uint32_t next_hop);
 
 /**
- * Remove a route. Its addresses then take the next shorter one that matches.
+ * Remove a route. Its addresses then match the next shorter one.
  * The memory is kept for other routes.
  *
  * @return 0, -EINVAL as mr_lpm_add(), or -ENOENT: there is no such route
@@ -111,8 +111,8 @@ MR_API uint32_t mr_lpm_trim(struct mr_lpm *lpm);
  * @return it, or MR_LPM_NONE
  *
  * Owner:  unchanged. Thread: any.
- * Cost:   a load, and one that depends on it for each 8 bits after the first 24
- *         that routes there have.
+ * Cost:   a load, and a dependent one for each 8 bits that routes there have
+ *         after the first 24.
  */
 MR_API uint32_t mr_lpm_find(const struct mr_lpm *lpm, const void *addr);
 

@@ -59,14 +59,14 @@ enum mr_tunnel_kind {
 	MR_TUNNEL_GRE,       /**< version 0: RFC 2784, RFC 2890 */
 };
 
-/** A packet in a packet. */
+/** A packet inside a packet. */
 struct mr_net_tunnel {
 	uint8_t kind;        /**< enum mr_tunnel_kind; 0: none */
 	uint8_t is_ethernet; /**< 1: it begins with an Ethernet header */
 	uint8_t has_id;      /**< 1: id is set */
 	uint8_t reserved;
-	uint16_t ether_type;      /**< of what it has, host order */
-	uint16_t inner_bytes;     /**< where that begins in the frame */
+	uint16_t ether_type;      /**< of the inner packet, host order */
+	uint16_t inner_bytes;     /**< where it begins in the frame */
 	uint32_t id;              /**< VNI of VXLAN and GENEVE, key of GRE */
 	struct mr_net_view inner; /**< offsets from the first byte of the
 				   *   frame */
@@ -79,11 +79,11 @@ struct mr_net_tunnel {
  * @param      n_bytes     of that entry
  * @param      n_frame     bytes of the whole frame
  * @param      outer       from mr_net_parse() of the same bytes
- * @param[out] ret_tunnel  always set; kind is 0 unless 0 or -EBADMSG of the
- *                         inner headers is returned
+ * @param[out] ret_tunnel  always set; kind is 0 unless the result is 0, or
+ *                         -EBADMSG due to the inner headers
  *
  * @return 0, or
- *   -ENOENT   no tunnel that is known, or not the whole packet
+ *   -ENOENT   no known tunnel, or a fragment of the packet
  *   -EBADMSG  nothing follows its header, or an inner header is truncated or
  *             inconsistent
  *
@@ -137,7 +137,7 @@ MR_API uint16_t mr_csum_pseudo(const uint8_t *bytes,
  * @param base     mr_region_base() of the frame's region
  * @param frames   the whole frame
  * @param at       offset of the first byte in the frame
- * @param n_bytes  what the frame does not have is left out
+ * @param n_bytes  bytes past the end of the frame are left out
  *
  * @return the sum, as mr_csum_add() returns it: add it to others, then fold
  *
@@ -156,7 +156,7 @@ MR_API uint64_t mr_csum_frame(void *base, const struct mr_frame *frames,
  * @param view    from mr_net_parse() or mr_net_parse_tunnel(), which returned 0
  *
  * @return 0: right, or there is none (UDP over IPv4);
- *   -EBADMSG    one is wrong. A partial one is, too
+ *   -EBADMSG    one is wrong, or only partial
  *   -ENOTSUP    a fragment, another protocol, a UDP length that is not IP's, an
  *               IPv6 packet that is to be routed further, or a layer-4 header
  *               that is not in the first entry; the header of IPv4 is right
@@ -168,7 +168,7 @@ MR_API int mr_csum_check(void *base, const struct mr_frame *frames,
 			 const struct mr_net_view *view);
 
 /**
- * Write the checksum of TCP, UDP, ICMP or ICMPv6, whatever the field has.
+ * Write the checksum of TCP, UDP, ICMP or ICMPv6, whatever the field contains.
  *
  * @param base, frames, view  as for mr_csum_check(); the frame is exclusively
  *                            owned, the layer-4 header in its first entry

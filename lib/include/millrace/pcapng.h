@@ -20,9 +20,9 @@ MR_BEGIN_DECLS
  *     mr_pcapng_write(file, base, &frames[i], &packet);
  *     mr_pcapng_close(file, &why);
  *
- * Blocks are collected in memory; mr_pcapng_flush() writes them. What others
- * read ends with a whole block: after an error, an incomplete one is cut off a
- * regular file.
+ * Blocks are collected in memory; mr_pcapng_flush() writes them. After an
+ * error, an incomplete block is cut off a regular file, so readers see whole
+ * blocks.
  */
 
 struct mr_ctx;
@@ -35,13 +35,13 @@ enum {
 	MR_PCAPNG_TEXT_MAX = 1024,   /**< of a name or a comment, then cut */
 };
 
-/** What to say of a frame. Zero is the default of each member but size. */
+/** What to record of a frame. Zero is the default of each member but size. */
 struct mr_pcapng_packet {
 	uint32_t size;      /**< sizeof(struct mr_pcapng_packet) */
 	uint32_t interface; /**< from mr_pcapng_add_interface() */
 	uint64_t ns;        /**< since 1970; 0: now */
-	uint32_t n_bytes;   /**< that the frame had; 0: those that it has */
-	uint32_t direction; /**< MR_PCAPNG_INBOUND, _OUTBOUND; 0: not said */
+	uint32_t n_bytes;   /**< of the original frame; 0: not cut */
+	uint32_t direction; /**< MR_PCAPNG_INBOUND, _OUTBOUND; 0: unknown */
 	uint32_t has_queue; /**< 1: queue is set */
 	uint32_t queue;
 	uint64_t n_missed;   /**< frames lost since the previous one */
@@ -51,15 +51,15 @@ struct mr_pcapng_packet {
 /**
  * Begin a file: a section, in this machine's byte order.
  *
- * @param      fd           that blocks, at the file's end; stays the caller's
- * @param      application  that writes it; NULL: not said
+ * @param      fd           blocking, at the file's end; remains the caller's
+ * @param      application  that writes it; NULL: unnamed
  * @param[out] ret_file     set on success, unchanged on failure
  *
  * @return 0 or -ENOMEM
  *
  * Owner:  the caller, of the file; it must not use the fd until it is closed.
  * Thread: any. Cost: takes 512 KiB; no write yet.
- * Source: draft-ietf-opsawg-pcapng, section 4; so are the others.
+ * Source: draft-ietf-opsawg-pcapng, section 4, also for the other functions.
  */
 MR_API int mr_pcapng_open(struct mr_ctx *ctx, int fd, const char *application,
 			  struct mr_pcapng **ret_file,

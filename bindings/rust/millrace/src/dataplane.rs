@@ -25,7 +25,7 @@ pub struct DataplaneConfig {
     /// What the pool checks at run time.
     pub safety: Safety,
     /// How many; 0: one per core in `cores`, or one per rx queue of the port
-    /// with the most, as far as there are cores.
+    /// with the most, at most one per core.
     pub n_workers: u32,
     /// If `n_workers` is 0, at most this many; 0: 16.
     pub max_workers: u32,
@@ -124,7 +124,7 @@ impl DataplaneConfig {
         self.open_in(&Context::new()?, specs)
     }
 
-    /// The same in a context, for one with a log.
+    /// The same in a given context, such as one with a log.
     ///
     /// # Errors
     /// As [`open()`](Self::open).
@@ -193,7 +193,7 @@ impl DataplaneConfig {
 
 impl Dataplane {
     /// Open ports, and what they need, with a worker for each rx queue of the
-    /// port with the most, as far as there are cores. [`DataplaneConfig`] has
+    /// port with the most, at most one per core. [`DataplaneConfig`] has
     /// more to choose from.
     ///
     /// # Errors
@@ -252,7 +252,7 @@ impl Dataplane {
     }
 
     /// Call `f` for each rx queue of each worker in each round, at least every
-    /// 100 ms, with what was received: perhaps nothing. What `f` leaves in the
+    /// 100 ms, with what was received, if anything. What `f` leaves in the
     /// burst is freed. Each worker has a thread of its own, pinned to its core,
     /// with signals blocked. Returns after a [`Stop`], when all threads have
     /// ended.
@@ -369,7 +369,7 @@ pub struct Stop(Arc<Opened>);
 impl Stop {
     /// End `run()` after the current round, or the next call of it after its
     /// first round. For any thread and for signal handlers: it allocates and
-    /// locks nothing, and `errno` stays. (Dropping a `Stop` is not for signal
+    /// locks nothing, and keeps `errno`. (Dropping a `Stop` is not for signal
     /// handlers.)
     pub fn stop(&self) {
         self.0.is_stopping.store(true, Ordering::SeqCst);

@@ -30,7 +30,7 @@ pub enum Idle {
 #[derive(Clone, Debug, Default)]
 pub struct WorkersConfig {
     /// How many; 0: one per core in `cores`, or one per rx queue of the port
-    /// with the most, as far as there are cores.
+    /// with the most, at most one per core.
     pub n_workers: u32,
     /// One worker on each of these cores, in order; empty: the library chooses.
     pub cores: Vec<u32>,
