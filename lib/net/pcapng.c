@@ -125,6 +125,7 @@ static void cut_block(const struct mr_pcapng *file, uint32_t n)
 	const off_t end = lseek(file->fd, 0, SEEK_CUR);
 	struct stat status;
 	uint32_t whole = 0, length;
+	off_t at;
 
 	while (whole + 8 <= n) {
 		memcpy(&length, file->bytes + whole + 4, sizeof(length));
@@ -132,10 +133,10 @@ static void cut_block(const struct mr_pcapng *file, uint32_t n)
 			break;
 		whole += length;
 	}
-	if (whole < n && end >= (off_t)(n - whole) &&
-	    fstat(file->fd, &status) == 0 && S_ISREG(status.st_mode) &&
-	    ftruncate(file->fd, end - (off_t)(n - whole)) < 0)
-		return; /* the first error counts */
+	at = end - (off_t)(n - whole);
+	if (whole < n && at >= 0 && fstat(file->fd, &status) == 0 &&
+	    S_ISREG(status.st_mode) && ftruncate(file->fd, at) == 0)
+		(void)lseek(file->fd, at, SEEK_SET);
 }
 
 int mr_pcapng_flush(struct mr_pcapng *file)

@@ -22,7 +22,8 @@ MR_BEGIN_DECLS
  *
  * Blocks are collected in memory; mr_pcapng_flush() writes them. After an
  * error, an incomplete block is cut off a regular file, so readers see whole
- * blocks.
+ * blocks. Ignore SIGPIPE if the fd is a pipe: otherwise it ends the program when
+ * the reader is gone.
  */
 
 struct mr_ctx;

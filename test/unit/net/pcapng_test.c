@@ -210,6 +210,7 @@ TEST(file_that_cannot_grow_ends_with_a_whole_block)
 	struct mr_ctx *ctx = make_ctx();
 	struct mr_pcapng *file;
 	struct mr_reason why;
+	off_t end;
 
 	assert_true(fd >= 0);
 	unlink(path);
@@ -229,6 +230,9 @@ TEST(file_that_cannot_grow_ends_with_a_whole_block)
 	assert_int_equal(mr_pcapng_write(file, data, &frame, &packet), -EFBIG);
 	assert_int_equal(mr_pcapng_close(file, &why), -EFBIG);
 	assert_non_null(strstr(why.text, "File too large"));
+	/* What the program writes next makes no hole. */
+	end = lseek(fd, 0, SEEK_CUR);
+	assert_int_equal(end, lseek(fd, 0, SEEK_END));
 	read_file(fd);
 	assert_in_range(n_bytes, 4000, 5000);
 	close(fd);
