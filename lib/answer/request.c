@@ -32,7 +32,10 @@ static bool is_our_ipv6(const struct mr_answer *answer, const uint8_t *addr)
 	return false;
 }
 
-/* Most frames, by one look. What has tags or extension headers is parsed. */
+/*
+ * Whether the first bytes of a frame show that it is no request, as most are
+ * not. Frames with tags or extension headers are left to the parser.
+ */
 static bool is_other(const uint8_t *bytes, uint32_t n_bytes)
 {
 	uint16_t type;
