@@ -60,7 +60,7 @@ static void on_event(void *opaque, struct mr_port *port, uint32_t events)
 
 static void on_signal(int number)
 {
-	(void)number;
+	signal(number, SIG_DFL); /* a second one ends it at once */
 	mr_dataplane_stop(dp);
 }
 

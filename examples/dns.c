@@ -129,7 +129,7 @@ static uint32_t serve(struct mr_worker *worker, const struct mr_worker_rxq *rx,
 
 static void on_signal(int number)
 {
-	(void)number;
+	signal(number, SIG_DFL); /* a second one ends it at once */
 	mr_dataplane_stop(dp);
 }
 

@@ -9,7 +9,7 @@ static struct mr_dataplane *dp;
 
 static void on_signal(int number)
 {
-	(void)number;
+	signal(number, SIG_DFL); /* a second one ends it at once */
 	mr_dataplane_stop(dp);
 }
 

@@ -241,7 +241,7 @@ static void start_stack(const ip4_addr_t *ip, int n_bits, const ip6_addr_t *ip6)
 
 static void on_signal(int number)
 {
-	(void)number;
+	signal(number, SIG_DFL); /* a second one ends it at once */
 	mr_dataplane_stop(dp);
 }
 

@@ -20,7 +20,7 @@ static unsigned long long n_entries;
 
 static void on_signal(int number)
 {
-	(void)number;
+	signal(number, SIG_DFL); /* a second one ends it at once */
 	is_stopping = 1;
 	mr_dataplane_stop(dp);
 }

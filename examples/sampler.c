@@ -81,7 +81,7 @@ static uint32_t sample(struct mr_worker *worker,
 
 static void on_signal(int number)
 {
-	(void)number;
+	signal(number, SIG_DFL); /* a second one ends it at once */
 	mr_dataplane_stop(dp);
 }
 
