@@ -127,6 +127,12 @@ def test_forwarders_forward(lab, name, queues):
     example.stop()
 
 
+def n_sleeps(process):
+    """How often it has gone to sleep. It looks for frames each time."""
+    status = Path(f"/proc/{process.process.pid}/status").read_text()
+    return int(re.search(r"(?m)^voluntary_ctxt_switches:\s+(\d+)", status)[1])
+
+
 def test_count_waits_for_a_link(lab):
     middle, host = lab.namespace("f"), lab.namespace("h0")
     lab.veth(host, "h0", middle, "p0")
@@ -138,7 +144,10 @@ def test_count_waits_for_a_link(lab):
     host.run("ip", "link", "set", "h0", "up")
     wire = lab.closing(Wire(host, "h0"))
     wire.send_all([frame(60)] * 5)
-    signals.await_sigint(counter.process)
+    wait_until("the frames are there",
+               lambda: middle.link("p0")["stats64"]["rx"]["packets"] >= 5)
+    before = n_sleeps(counter)
+    wait_until("it has read them", lambda: n_sleeps(counter) >= before + 2)
     counter.process.send_signal(signal.SIGINT)
     assert counter.wait() == 0, counter.err.text()
     assert f"{TEST_TYPE:04x}" in counter.out.text()

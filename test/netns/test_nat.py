@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from lib import invariants, nat, talk
 from lib.namespaces import wait_until
-from lib.nat import Echo, House, Nat, Talker
+from lib.nat import Echo, House, Nat, Talker, ask_all
 from lib.process import BUILD, NAT, Process, ask_ctl, environment
 
 RANDOM_PORTS = "ports: {keep_port: no}\n"
@@ -255,11 +255,11 @@ def test_sessions_live_through_a_restart(lab, house, echo, workers):
     translator = Nat(house, "--workers", workers, config=config)
     talkers = [lab.closing(Talker(host))
                for host in (house.a, house.b) for _ in range(10)]
-    seen = [talker.ask() for talker in talkers]
+    seen = ask_all(talkers, translator)
     translator.stop()
     translator = Nat(house, "--workers", workers, config=config)
     translator.says("20 sessions restored, 0 not")
-    assert [talker.ask() for talker in talkers] == seen
+    assert ask_all(talkers, translator) == seen
     translator.stop()
 
 

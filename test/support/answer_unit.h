@@ -63,7 +63,8 @@ static inline void close_answer(void)
 
 static inline void put(struct ask *ask, const void *bytes, uint32_t n)
 {
-	memcpy(ask->bytes + ask->n, bytes, n);
+	if (n > 0)
+		memcpy(ask->bytes + ask->n, bytes, n);
 	ask->n += n;
 }
 

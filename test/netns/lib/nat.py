@@ -161,6 +161,22 @@ class Talker:
         self.socket.close()
 
 
+def ask_all(talkers, translator):
+    """What the server saw of each; if one gets no answer, what the translator
+    has counted."""
+    seen = []
+    for i, talker in enumerate(talkers):
+        try:
+            seen.append(talker.ask())
+        except AssertionError as error:
+            known = [translator.ask(*words, check=False)
+                     for words in (("show", "stats"), ("nat", "neighbours"),
+                                   ("nat", "sessions"))]
+            raise AssertionError(f"client {i}: {error}\n" + "".join(known)
+                                 ) from error
+    return seen
+
+
 def tcp_between(client, server, address, port, server_port, n_bytes=1 << 20):
     """A connection to address:port that a server has as server_port.
 
