@@ -211,11 +211,13 @@ struct model {
 
 static bool covers(const struct model *route, const struct addr *addr)
 {
+	if (route->n_bits == UINT32_MAX)
+		return false;
 	for (uint32_t i = 0; i < route->n_bits; i++)
 		if ((route->addr.bytes[i / 8] ^ addr->bytes[i / 8]) &
 		    0x80 >> i % 8)
 			return false;
-	return route->n_bits != UINT32_MAX;
+	return true;
 }
 
 static uint32_t find_in_model(const struct model *routes,
