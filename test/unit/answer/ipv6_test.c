@@ -145,14 +145,25 @@ TEST_POOL(solicitation_without_room_for_the_option_is_counted)
 	close_answer();
 }
 
+/* Bytes of a request that are changed, and what then becomes of it. */
+struct change {
+	uint32_t at, n;
+	const char *bytes;
+	bool keeps_sum;
+	uint32_t fate;
+};
+
+static void check_change(struct ask ask, const struct change *change)
+{
+	memcpy(ask.bytes + change->at, change->bytes, change->n);
+	if (!change->keeps_sum)
+		sum_icmp(&ask);
+	assert_int_equal(fate_of(&ask), change->fate);
+}
+
 TEST_POOL(solicitation_that_is_not_for_us_or_wrong_gets_no_answer)
 {
-	static const struct {
-		uint32_t at, n;
-		const char *bytes;
-		bool keeps_sum;
-		uint32_t fate;
-	} cases[] = {
+	static const struct change cases[] = {
 		{ 0, 6, "\2\0\0\0\0\3", false, MR_ANSWER_COUNTS },
 		{ 6, 1, "\1", false, MR_ANSWER_MALFORMED },
 		{ 20, 1, "\x2c", false, MR_ANSWER_COUNTS }, /* a fragment */
@@ -171,13 +182,8 @@ TEST_POOL(solicitation_that_is_not_for_us_or_wrong_gets_no_answer)
 	struct ask ask;
 
 	open_answer((struct mr_answer_config){ 0 });
-	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		ask = make_plain_solicitation();
-		memcpy(ask.bytes + cases[i].at, cases[i].bytes, cases[i].n);
-		if (!cases[i].keeps_sum)
-			sum_icmp(&ask);
-		assert_int_equal(fate_of(&ask), cases[i].fate);
-	}
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		check_change(make_plain_solicitation(), &cases[i]);
 	for (uint32_t n = 14; n < make_plain_solicitation().n; n++) {
 		ask = make_plain_solicitation();
 		ask.n = n;
@@ -215,12 +221,7 @@ TEST_POOL(ping_is_answered_without_extension_headers)
 
 TEST_POOL(ping_that_is_not_for_us_or_wrong_gets_no_answer)
 {
-	static const struct {
-		uint32_t at, n;
-		const char *bytes;
-		bool keeps_sum;
-		uint32_t fate;
-	} cases[] = {
+	static const struct change cases[] = {
 		{ 0, 6, SOLICITED_MAC, false, MR_ANSWER_COUNTS },
 		{ 22, 16, NOBODY, false, MR_ANSWER_MALFORMED },
 		{ 22, 16, OUR_IP6, false, MR_ANSWER_MALFORMED },
@@ -232,14 +233,8 @@ TEST_POOL(ping_that_is_not_for_us_or_wrong_gets_no_answer)
 	};
 
 	open_answer((struct mr_answer_config){ 0 });
-	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct ask ask = make_ping6(0);
-
-		memcpy(ask.bytes + cases[i].at, cases[i].bytes, cases[i].n);
-		if (!cases[i].keeps_sum)
-			sum_icmp(&ask);
-		assert_int_equal(fate_of(&ask), cases[i].fate);
-	}
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		check_change(make_ping6(0), &cases[i]);
 	close_answer();
 }
 
