@@ -35,11 +35,11 @@ struct mri_request {
 	struct mr_net_view view;
 };
 
-/* MR_ANSWER_ARP to _ECHO6, _MALFORMED, or MRI_ANSWER_NOT_US. Fills ret_request,
- * except with the last. */
+/* Of a frame of n entries: MR_ANSWER_ARP to _ECHO6, _MALFORMED, or
+ * MRI_ANSWER_NOT_US. Fills ret_request, except with the last. */
 uint32_t mri_answer_classify(const struct mr_answer *answer,
 			     struct mr_frame *frames, struct mr_meta *meta,
-			     struct mri_request *ret_request);
+			     uint32_t n, struct mri_request *ret_request);
 /* Write the answer. The frame is exclusively owned. False: no room for it. */
 bool mri_answer_write(const struct mr_answer *answer,
 		      struct mri_request *request, uint32_t what);

@@ -34,7 +34,7 @@ static enum verdict answer_frame(struct mr_answer *answer,
 				 uint32_t n)
 {
 	struct mri_request request;
-	uint32_t what = mri_answer_classify(answer, frames, meta, &request);
+	uint32_t what = mri_answer_classify(answer, frames, meta, n, &request);
 	int err;
 
 	if (what == MRI_ANSWER_NOT_US)

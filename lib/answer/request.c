@@ -217,16 +217,18 @@ static uint32_t classify_ipv6(const struct mr_answer *answer,
 
 uint32_t mri_answer_classify(const struct mr_answer *answer,
 			     struct mr_frame *frames, struct mr_meta *meta,
-			     struct mri_request *ret_request)
+			     uint32_t n, struct mri_request *ret_request)
 {
 	struct mri_request r = { .frames = frames,
 				 .meta = meta,
 				 .bytes = mr_frame_data(answer->base, frames) };
-	const uint64_t n_frame =
-		mr_frame_n_bytes(frames, mr_frame_n_entries(frames));
 	uint32_t what = MRI_ANSWER_NOT_US;
+	uint64_t n_frame;
 
-	if (is_other(r.bytes, frames[0].len) || n_frame > UINT32_MAX ||
+	if (is_other(r.bytes, frames[0].len))
+		return MRI_ANSWER_NOT_US;
+	n_frame = mr_frame_n_bytes(frames, n);
+	if (n_frame > UINT32_MAX ||
 	    mr_net_parse(r.bytes, frames[0].len, (uint32_t)n_frame, &r.view) <
 		    0 ||
 	    r.view.l3_bytes == 0 || !is_in_vlan(answer, &r) ||
