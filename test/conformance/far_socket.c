@@ -74,6 +74,19 @@ void far_socket_close(struct harness *harness)
 	harness->far = NULL;
 }
 
+uint32_t far_socket_mtu(const char *interface)
+{
+	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq mtu = { 0 };
+	int err;
+
+	assert_true(fd >= 0);
+	snprintf(mtu.ifr_name, sizeof(mtu.ifr_name), "%s", interface);
+	err = ioctl(fd, SIOCGIFMTU, &mtu);
+	close(fd);
+	return err < 0 ? 0 : (uint32_t)mtu.ifr_mtu;
+}
+
 void far_socket_await_link(struct harness *harness, const char *interface)
 {
 	const struct far *far = harness->far;

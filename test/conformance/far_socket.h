@@ -8,6 +8,9 @@
 void far_socket_open(struct harness *harness, const char *interface);
 void far_socket_close(struct harness *harness);
 
+/* The interface's MTU in bytes; 0: there is no such interface. */
+uint32_t far_socket_mtu(const char *interface);
+
 /*
  * Wait until the interface sends: after a queue is attached, a tap drops frames
  * until a kernel thread has run, without any notification.

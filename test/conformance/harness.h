@@ -98,11 +98,9 @@ struct fixture {
 			    uint32_t room);
 };
 
-extern const struct fixture fixture_null, fixture_pair, fixture_ruled, fixture_pcap,
-	fixture_xdp, fixture_nic, fixture_igb, fixture_e1000e, fixture_virtio,
+extern const struct fixture fixture_null, fixture_pair, fixture_ruled,
+	fixture_pcap, fixture_xdp, fixture_igb, fixture_e1000e, fixture_virtio,
 	fixture_virtio_plain, fixture_tap;
-/* Their traits are known after probing. */
-extern struct fixture fixture_vfio, fixture_dpdk_nic;
 
 /* A test's requirements. Zero is the default of each member. */
 struct wish {
