@@ -116,6 +116,9 @@ static bool swap_addresses(struct forwarder *fwd, struct mr_frame *frame,
 
 static void forward_macswap(struct forwarder *fwd, uint32_t port, uint32_t n)
 {
+	/* A single port sends them back. */
+	const uint32_t to =
+		fwd->worker->n_ports == 1 ? port : forward_peer(port);
 	struct mr_frame *frames = fwd->frames;
 	uint32_t n_kept = 0;
 
@@ -134,7 +137,7 @@ static void forward_macswap(struct forwarder *fwd, uint32_t port, uint32_t n)
 			fwd->metas[n_kept] = fwd->metas[i];
 		n_kept += n_entries;
 	}
-	send_or_drop(fwd, forward_peer(port), frames, fwd->metas, n_kept);
+	send_or_drop(fwd, to, frames, fwd->metas, n_kept);
 }
 
 static void forward_drop(struct forwarder *fwd, uint32_t port, uint32_t n)

@@ -120,16 +120,15 @@ void options_init(struct options *options)
 static int check_ports(const struct options *o, struct objections *objections)
 {
 	const uint32_t n_ports = o->plane.n_ports;
-	const uint32_t n_least = o->mode == MODE_DROP ? 1 : 2;
+	const bool takes_one = o->mode == MODE_DROP || o->mode == MODE_MACSWAP;
 	struct mr_reason why;
 
-	if (n_ports < n_least)
+	if (n_ports < (takes_one ? 1 : 2))
 		return object(objections, "ports", NULL, OBJECTION_WHOLE,
 			      "%s ports: mode %s needs %s",
 			      n_ports == 0 ? "no" : "too few",
-			      mode_words[o->mode],
-			      n_least == 1 ? "one" : "two");
-	if ((o->mode == MODE_PATCH || o->mode == MODE_MACSWAP) &&
+			      mode_words[o->mode], takes_one ? "one" : "two");
+	if ((o->mode == MODE_PATCH || o->mode == MODE_MACSWAP) && n_ports > 1 &&
 	    n_ports % 2 != 0)
 		return object(objections, "ports", NULL, OBJECTION_WHOLE,
 			      "%u ports: mode %s needs pairs; add one, or use "

@@ -39,13 +39,14 @@ static const struct option_keys sets[] = {
 };
 
 static const char usage[] =
-	"usage: mr-l2fwd [options] PORT PORT [PORT...]\n"
+	"usage: mr-l2fwd [options] PORT [PORT...]\n"
 	"       mr-l2fwd [options] --config FILE\n"
 	"Forward Ethernet frames between ports without copying them.\n"
 	"\n"
 	"PORT is an interface name, or driver:device[,key=value...].\n"
 	"Modes: patch connects ports in pairs; macswap also swaps the MAC\n"
-	"addresses; learn is a learning bridge; drop drops all frames.\n"
+	"addresses, and one port sends back; learn is a learning bridge;\n"
+	"drop drops all frames.\n"
 	"FILE lists the ports, and settings with the names of options.\n";
 
 static enum parse_result take_ports(struct options *o, int n, char **specs,

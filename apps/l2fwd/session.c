@@ -128,7 +128,8 @@ int session_open(struct session *session, struct options *options,
 				 mr_strerror(errno));
 	for (uint32_t p = 0; p < plane.n_ports; p++)
 		sends_to[p] = options->mode == MODE_LEARN ? MR_SENDS_TO_ANY :
-			      options->mode == MODE_DROP  ? p :
+			      options->mode == MODE_DROP || plane.n_ports == 1 ?
+							    p :
 							    forward_peer(p);
 	plane.sends_to = sends_to;
 	plane.takes_meta = true;

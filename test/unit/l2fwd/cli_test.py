@@ -64,6 +64,7 @@ class Errors(unittest.TestCase):
         ("no ports: mode patch needs two", ""),
         ("too few ports: mode patch needs two", "a"),
         ("no ports: mode drop needs one", "--mode drop"),
+        ("no ports: mode macswap needs one", "--mode macswap"),
         ("needs pairs", "a b c"),
         ("needs pairs", "--mode macswap a b c"),
         ("a is given twice", "a a"),

@@ -269,6 +269,20 @@ TEST_WITH(NULL, forget, macswap_swaps_and_drops_runts)
 	assert_int_equal(last->workers[0].drops[DROP_RUNT], 1);
 }
 
+TEST_WITH(NULL, forget, macswap_sends_back_through_a_single_port)
+{
+	const uint8_t *bytes;
+
+	open_harness("macswap", 1, "1");
+	send_frame(0, b, a, 2);
+	await_entries(2);
+	assert_int_equal(harness.hosts[0].n, 2);
+	bytes = harness.base + harness.hosts[0].frames[0].addr;
+	assert_true(fdb_mac(bytes) == a && fdb_mac(bytes + 6) == b);
+	close_harness();
+	assert_int_equal(snapshot_worker_drops(last), 0);
+}
+
 /* The sender still owns the page: the copy is swapped, not the original. */
 TEST_WITH(NULL, forget, macswap_copies_a_shared_frame_before_it_writes)
 {
