@@ -23,6 +23,7 @@ COMMANDS = {
     "latency": ("latency at shares of the throughput", "rfc2544"),
     "imix": ("throughput with a mix of sizes", "rfc2544"),
     "nat": ("a NAT's connections: rate, capacity (RFC 9693)", "nat"),
+    "qualify": ("all figures of two ports that a cable joins", "qualify"),
     "selftest": ("the tester's own limits and accuracy", "selftest"),
     "compare": ("compare results, with a verdict", "compare"),
     "report": ("results as an HTML page with charts", "report"),

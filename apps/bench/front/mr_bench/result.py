@@ -66,13 +66,13 @@ def cannot_write(path: str, error: OSError) -> str:
     return f"cannot write {where:.180}: {error.strerror}"
 
 
-def _rounded(value: Any) -> Any:
+def _rounded(value: Any, digits: int = 10) -> Any:
     """Ten digits are more than any figure has."""
     if isinstance(value, float):
-        return float(f"{value:.10g}")
+        return float(f"{value:.{digits}g}")
     if isinstance(value, dict):
-        return {key: _rounded(one) for key, one in value.items()}
-    return [_rounded(one) for one in value] if isinstance(value, list) else value
+        return {key: _rounded(one, digits) for key, one in value.items()}
+    return [_rounded(one, digits) for one in value] if isinstance(value, list) else value
 
 
 def one_line(value: Any) -> str:
@@ -80,13 +80,14 @@ def one_line(value: Any) -> str:
     return json.dumps(_rounded(value), ensure_ascii=False, separators=(",", ":"))
 
 
-def json_text(root: dict[str, Any]) -> str:
+def json_text(root: dict[str, Any], digits: int = 10) -> str:
     """Entries of arrays, which are many, are a line each."""
+    root = _rounded(root, digits)
 
     def member(value: Any) -> str:
         if isinstance(value, list) and value:
             return "[\n  " + ",\n  ".join(map(one_line, value)) + "\n ]"
-        return json.dumps(_rounded(value), ensure_ascii=False, indent=2)
+        return json.dumps(value, ensure_ascii=False, indent=2)
 
     return "{\n" + ",\n".join(f' "{key}": {member(root[key])}' for key in root) + "\n}\n"
 

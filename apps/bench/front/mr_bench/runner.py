@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,12 @@ HELPER_S = 60  # for a stop command to end
 STOP_S = 5  # between two signals
 NAP_S = 0.01
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+LIBC = ctypes.CDLL(None)
+
+
+def end_with_parent() -> None:
+    """Called in a child: it gets SIGTERM when this process ends, however that happens."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class RunnerError(Exception):
@@ -57,9 +63,8 @@ class Ending:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._note)
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # or devices would be left behind
-        self.libc = ctypes.CDLL(None)
         # Orphans become children of this process, which can then wait for them.
-        self.libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+        LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
 
     def _note(self, *_: object) -> None:
         self.is_set = True
@@ -107,8 +112,10 @@ class Journal:
 class Child:
     """A shell command, in a process group of its own. It ends with this process."""
 
-    def __init__(self, command: str, log: Path, ending: Ending) -> None:
-        self.ending = ending
+    def __init__(
+        self, command: str, log: Path, ending: Ending, on_wait: Callable[[], None] | None = None
+    ) -> None:
+        self.ending, self.on_wait = ending, on_wait
         with log.open("ab") as to:
             self.process = subprocess.Popen(
                 ["/bin/sh", "-c", command],
@@ -116,7 +123,7 @@ class Child:
                 stdout=to,
                 stderr=to,
                 process_group=0,
-                preexec_fn=lambda: ending.libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM),  # noqa: PLW1509
+                preexec_fn=end_with_parent,  # noqa: PLW1509
             )
 
     def wait(self, limit_s: float, is_helper: bool = False) -> int | None:
@@ -128,6 +135,8 @@ class Child:
             if is_interrupted or time.monotonic() >= end_s:
                 self.stop()
                 return None if is_interrupted else 124
+            if self.on_wait:
+                self.on_wait()
             time.sleep(NAP_S)
         return status if status >= 0 else 128 - status
 
@@ -157,7 +166,10 @@ class Child:
 
 class Runner:
     """Runs the steps that have no result. A device is started for its steps and stopped after
-    them, also after a signal. If a step fails, the others still run."""
+    them, also after a signal. If a step fails, the others still run. on_wait is called while
+    one runs."""
+
+    on_wait: Callable[[], None] | None = None
 
     def __init__(self, journal: Journal, program: str = "") -> None:
         self.journal, self.program, self.ending = journal, program, Ending()
@@ -167,9 +179,10 @@ class Runner:
         self.is_failed = False  # the device did not start, or ended
 
     def _start(self, command: str, name: str) -> Child:
-        return Child(command, self.journal.file(name, ".log"), self.ending)
+        return Child(command, self.journal.file(name, ".log"), self.ending, self.on_wait)
 
-    def _complain(self, name: str, what: str) -> None:
+    def complain(self, name: str, what: str) -> None:
+        """Report what went wrong with a device or a step."""
         print_error(f"mr-bench: {name}: {what}; see {self.journal.file(name, '.log')}")
 
     def _stop_device(self) -> None:
@@ -182,7 +195,7 @@ class Runner:
         if device.stop:
             helper = self._start(device.stop, device.name)
             if helper.wait(HELPER_S, is_helper=True) != 0:
-                self._complain(device.name, "the stop command failed")
+                self.complain(device.name, "the stop command failed")
         if child and child.has_group():
             child.stop()
 
@@ -190,7 +203,7 @@ class Runner:
         """False: the device failed, or a signal came. A start command may end with 0."""
         status = self.child.process.poll() if self.child else 0
         if status and not self.is_failed:
-            self._complain(self.device.name if self.device else "", f"exit status {status}")
+            self.complain(self.device.name if self.device else "", f"exit status {status}")
         self.is_failed = self.is_failed or bool(status)
         return not self.is_failed and not self.ending.is_set
 
@@ -203,7 +216,7 @@ class Runner:
             if self._start(device.ready, device.name).wait(READY_S) == 0:
                 return
             if time.monotonic() >= end_s:
-                self._complain(device.name, f"not ready within {READY_S} s")
+                self.complain(device.name, f"not ready within {READY_S} s")
                 self.is_failed = True
             time.sleep(10 * NAP_S)
 
@@ -214,18 +227,19 @@ class Runner:
         os.environ["MR_OUT"] = str(self.journal.file(step.name, ".json"))
         status = self._start(step.command, step.name).wait(step.limit_s)
         if status:
-            self._complain(step.name, f"exit status {status}")
+            self.complain(step.name, f"exit status {status}")
         if status is not None and not self._is_up() and not self.ending.is_set:
-            self._complain(step.name, "the device ended during the measurement")
+            self.complain(step.name, "the device ended during the measurement")
             status = status or 1
         return status
 
-    def _run_step(self, step: Step) -> None:
+    def _run_step(self, step: Step) -> bool:
+        """Whether it has a result now."""
         device = step.device
         key = {"command": step.command, "device": repr(device), "program": self.program}
         if self.journal.has(step.name, key):
             self.n_skipped += 1
-            return
+            return True
         if device != self.device:
             self._stop_device()
             self._start_device(device)
@@ -238,13 +252,17 @@ class Runner:
         if status is not None:
             self.journal.note(step.name, key, status)
         self.n_done += status == 0
+        return status == 0
 
-    def run(self, steps: Sequence[Step]) -> bool:
-        """Whether all steps have results now. Raises RunnerError, OSError."""
+    def run(self, steps: Iterable[Step]) -> bool:
+        """Whether all steps have results now. A step may be made when those before it have been
+        run. Raises RunnerError, OSError."""
+        n_left = 0
         try:
             for step in steps:
+                n_left += 1
                 if not self.ending.is_set:
-                    self._run_step(step)
+                    n_left -= self._run_step(step)
         finally:
             self._stop_device()
-        return self.n_done + self.n_skipped == len(steps)
+        return n_left == 0

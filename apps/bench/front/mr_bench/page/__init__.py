@@ -7,6 +7,8 @@ import itertools
 import json
 import os
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jinja2
@@ -15,7 +17,7 @@ from markupsafe import Markup
 from mr_bench.document import Document, list_of, member, number_of, text_of
 from mr_bench.page import loss, rates, times
 from mr_bench.page.chart import svg
-from mr_bench.page.model import Cell, Shown
+from mr_bench.page.model import Block, Cell, Shown
 
 MAX_NAME = 60
 # Of a machine, what changes between two measurements.
@@ -133,8 +135,19 @@ def _clean(value: Any) -> Any:
     return value
 
 
-def render(documents: list[Document], title: str) -> str:
-    """The page for documents of the commands that send and receive."""
+@dataclass(frozen=True)
+class Section:
+    """A part of the page that is no figure of a document."""
+
+    name: str
+    title: str
+    text: str
+    blocks: list[Block]
+
+
+def render(documents: list[Document], title: str, first: Sequence[Section] = ()) -> str:
+    """The page for documents of the commands that send and receive. first: in front of their
+    charts."""
     shown = _shown(documents)
     numbers = itertools.count(1)
     environment = jinja2.Environment(
@@ -150,7 +163,8 @@ def render(documents: list[Document], title: str) -> str:
         title=title,
         shown=shown,
         notes=_notes(shown),
-        sections=[(name, make(shown)) for name, make in SECTIONS.items()],
+        first=first,
+        sections=[(name, make(shown)) for name, make in SECTIONS.items() if shown],
         same=_same(shown),
         options=_options,
         clock_error=_clock_error,
