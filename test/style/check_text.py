@@ -25,7 +25,7 @@ WORDS = re.compile(r"(?<!--)\b(mbufs?|packet buffers?|umem frames?|rte_mbuf)\b",
 EXAMPLE_LINES = 160
 OTHER_LINES = {"l2fwd.c": 45, "lb.c": 240, "lwip.c": 300}
 # A word of mdoc(7), a member of libbpf's, and what Rust calls a package.
-CODESPELL = ["--ignore-words-list", "nd,mmaped,crate"]
+CODESPELL = ["--ignore-words-list", "nd,mmaped,crate,iif"]
 
 
 def check_spdx(wrong, path, lines):
