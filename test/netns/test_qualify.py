@@ -6,6 +6,7 @@ Rates are the machine's affair, so nothing here depends on them.
 import json
 import os
 import re
+import shutil
 import signal
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import jsonschema
 import pytest
 from host import limit
 from lib.namespaces import run, wait_until
-from lib.process import BUILD, Process
+from lib.process import BUILD, L2FWD, Process
 
 BENCH = BUILD / "apps/bench/mr-bench"
 SCHEMA = jsonschema.Draft7Validator(json.loads(
@@ -117,3 +118,106 @@ def test_nonsense_is_refused_with_a_reason(cable):
     cable.place.ip("route", "add", "default", "dev", "v1")
     refused(cable, 1, "v1: it carries the default route.*name two ports",
             "v0", "v1")
+
+
+def test_a_switch_that_drops_long_frames_is_found(lab, cable):
+    """The ports are on a bridge with a lower MTU."""
+    switch = lab.namespace("s")
+    switch.ip("link", "add", "br0", "type", "bridge", "forward_delay", "0")
+    for i in range(2):
+        lab.veth(cable.place, f"w{i}", switch, f"s{i}")
+        switch.ip("link", "set", f"s{i}", "master", "br0")
+    switch.ip("link", "set", "br0", "up")
+    switch.ip("link", "set", "s1", "mtu", "600")
+    process = cable.start(*SHORT, "--sizes", "64,1518", "w0", "w1")
+    assert process.wait(LIMIT_S) == 1
+    root = cable.document()
+    why = cable.steps()["xdp-copy cable"]
+    assert re.search(r"lost (\d+) of \1 frames of 1518 B: is the MTU", why), why
+    assert " 64 B" not in why
+    assert f"FAILED: xdp-copy cable: {why}" in process.out.text()
+    assert not root["runs"] and root["complete"]
+    assert why.partition(":")[0] in cable.out.with_suffix(".html").read_text()
+    # What the steps wrote stays for whoever looks for the fault.
+    assert list(cable.out.with_suffix(".logs").glob("*cable*"))
+
+
+def test_a_port_that_another_program_has_is_named(cable):
+    holder = Process(cable.lab, cable.place, [L2FWD, "--mode", "drop", "v1"])
+    holder.says("worker ", 15)
+    driver, = cable.run(*SHORT, rc=1)["drivers"]
+    assert re.search(rf"xdp:v1: another program .*pid {holder.pid}",
+                     driver["why"]), driver
+    assert not driver["ports"]
+
+
+def test_a_device_that_does_not_start_is_named(cable, monkeypatch):
+    """A dpdk-testpmd that ends, on PATH before any other."""
+    folder = Path(cable.lab.tmp_path) / "bin"
+    folder.mkdir()
+    (folder / "dpdk-testpmd").write_text(
+        "#!/bin/sh\necho 'EAL: no memory for it' >&2\nexit 1\n")
+    (folder / "dpdk-testpmd").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    root = cable.run(*SHORT, "--devices", "testpmd", rc=1)
+    why = cable.steps()["xdp-copy-testpmd throughput, round 1"]
+    assert why == "xdp-copy-testpmd: EAL: no memory for it"
+    assert root["complete"] and not root["runs"]
+    cable.check_nothing_is_left()
+
+
+def wait_for_step(cable, text):
+    wait_until(f"{text} runs", lambda: any(text in name for name in cable.steps()),
+               LIMIT_S)
+
+
+def test_killed_it_leaves_nothing_and_goes_on_where_it_was(cable):
+    cable.place.ip("link", "set", "v0", "down")
+    killed = cable.start(*SHORT, "v0", "v1")
+    wait_for_step(cable, "throughput")
+    killed.kill()
+    wait_until("all programs have ended", lambda: not cable.programs()[0])
+    assert cable.programs()[1].exists()
+    done = dict(cable.steps())
+    before = json.loads(cable.out.read_text())
+    assert not before["complete"]
+    again = cable.start(*SHORT, "--resume", "v0", "v1")
+    assert again.wait(LIMIT_S) == 0, again.err.text()
+    assert "putting back what a run that was killed" in again.err.text()
+    root = cable.document()
+    assert root["complete"]
+    # What was done is not done again.
+    assert root["steps"][:len(done)] == before["steps"]
+    assert len(root["runs"]) == 4
+    assert "UP" not in cable.place.link("v0")["flags"]
+    cable.check_nothing_is_left()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_and_everything_is_put_back(cable, number):
+    cable.place.ip("link", "set", "v0", "down")
+    process = cable.start(*SHORT, "v0", "v1")
+    wait_for_step(cable, "cable")
+    process.process.send_signal(number)
+    assert process.wait(30) == 1
+    assert process.err.text().strip().endswith(
+        "ended by a signal; --resume goes on")
+    assert not cable.document()["complete"]
+    assert "UP" not in cable.place.link("v0")["flags"]
+    cable.check_nothing_is_left()
+
+
+def test_all_drivers_beside_testpmd(cable):
+    if not shutil.which("dpdk-testpmd"):
+        pytest.skip("dpdk-testpmd is missing (package dpdk-dev)")
+    root = cable.run("--quick", "--seconds", "1", "--sizes", "64")
+    why = {driver["name"]: driver["why"] for driver in root["drivers"]}
+    assert "zero-copy" in why["xdp-zc"] and "not a PCI" in why["vfio"]
+    names = {run["name"].partition(" ")[0] for run in root["runs"]
+             if run["kind"] == "throughput"}
+    expected = {"xdp-copy-mr-l2fwd", "xdp-copy-testpmd"}
+    if (BUILD / "lib/link/libmillrace-dpdk.so").exists():
+        assert why["dpdk"] == ""
+        expected |= {"dpdk-mr-l2fwd", "dpdk-testpmd"}
+    assert names == expected
+    cable.check_nothing_is_left()

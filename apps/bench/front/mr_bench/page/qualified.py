@@ -2,6 +2,7 @@
 """The page of mr-bench qualify: what the ports are, the figures, what failed; then the charts of
 all its measurements."""
 
+import re
 from typing import Any
 
 from mr_bench.document import Document
@@ -9,23 +10,32 @@ from mr_bench.page import Section, render
 from mr_bench.page.model import Cell, Note, Table
 from mr_bench.qualify import checks, summary
 
-CLOCK = {"source": "", "error_ns": 0}
 SHARED = "The tester and the device share a core: the device is slower than it would be alone."
 ONE_MACHINE = "Tester and device run on this machine, and share its caches and memory."
 
 
 def _documents(root: dict[str, Any]) -> list[Document]:
-    """Runs as documents of their own."""
+    """Runs as documents of their own; latencies of all sizes are one."""
     ports = {one["name"]: one["ports"] for one in root["drivers"]}
-    found = []
+    found: dict[str, Document] = {}
     for run in root["runs"]:
         driver = next((name for name in ports if run["name"].startswith(f"{name}-")), "")
+        label = re.sub(r",? \d+ B$", "", run["name"])
+        if label in found:
+            found[label].root["trials"] += run["trials"]
+            continue
         own = {
-            "millrace": root["millrace"], "machine": root["machine"], "label": run["name"],
-            "config": {}, "measured": {}, "streams": [], "device": "",
-        }  # fmt: skip
-        found.append(Document(run["name"], True, own | run | {"ports": ports.get(driver, [])}))
-    return found
+            "millrace": root["millrace"],
+            "machine": root["machine"],
+            "label": label,
+            "config": {},
+            "measured": {},
+            "streams": [],
+            "device": "",
+        }
+        more = {"ports": ports.get(driver, []), "trials": list(run["trials"])}
+        found[label] = Document(label, True, own | run | more)
+    return list(found.values())
 
 
 def _texts(*values: str) -> list[Any]:
@@ -73,7 +83,8 @@ def render_qualified(root: dict[str, Any]) -> str:
     """The page of a document."""
     kernel, cores = root["machine"]["kernel"], root["cores"]
     where = f"{root['machine']['cpu']}, {kernel}, Millrace {root['millrace']}, {root['date']}"
-    note = f"Cores {cores['tester']} have the tester, core {cores['device']} the device. "
+    tester = " and ".join(map(str, cores["tester"]))
+    note = f"The tester has core {tester}, the device core {cores['device']}. "
     note += SHARED if cores["shared"] else ONE_MACHINE
     if not root["complete"]:
         note = f"Not complete: {root['why_incomplete']}. {note}"

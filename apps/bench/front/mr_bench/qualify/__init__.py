@@ -4,6 +4,7 @@
 import os
 import re
 import shlex
+import shutil
 import socket
 import time
 from collections.abc import Iterator
@@ -78,8 +79,10 @@ class Worker(Runner):
         self.progress.show(max(planned.seconds - spent_s, 0) + self.left_s, planned.name)
 
     def complain(self, name: str, what: str) -> None:
-        """Keep the first reason, which the log has."""
-        self.record.whys.setdefault(name, self.record.last_line(name) or what)
+        """Keep the first reason: of a program that failed, what it said last."""
+        said = self.record.last_line(name)
+        why = said if said and what.startswith("exit status") else f"{what} {said}".strip()
+        self.record.whys.setdefault(name, why)
 
     def _cost(self, run: dict[str, Any]) -> list[dict[str, Any]]:
         """Rows of what the meter saw. With loss the device was busy all the time."""
@@ -164,6 +167,12 @@ class Qualification:
         is_quick = "quick" in given
         self.drivers = _list(given, "drivers", NAMES)
         devices = _list(given, "devices", DEVICES)
+        self.why_no_testpmd = ""
+        if drivers.TESTPMD in devices and not shutil.which("dpdk-testpmd"):
+            self.why_no_testpmd = "dpdk-testpmd is not installed"
+            devices.remove(drivers.TESTPMD)
+        if not devices:
+            raise ports.Refused(f"{self.why_no_testpmd}: {drivers.GET_TESTPMD}")
         sizes = QUICK_SIZES if is_quick else SIZES
         if text := given.get("sizes", [""])[-1]:
             sizes = [int(size) for size in values.numbers("sizes", text, 64, 9216, 8)]
@@ -210,6 +219,11 @@ class Qualification:
                 {"port": port.name, **one}
                 for port, doctored in zip(self.ports, self.doctored, strict=True)
                 for one in doctored["findings"]
+            ]
+            + [
+                {"port": "", "check": "peer", "finding": one, "fix": drivers.GET_TESTPMD}
+                for one in [self.why_no_testpmd]
+                if one
             ],
             "drivers": [],
             "steps": [],
@@ -249,17 +263,21 @@ class Qualification:
             self.plan.measure(driver, devices, lambda device, size: found_rate(runs, device, size))
         )
         worker.run_planned([cable])
-        step, entry = self.record.step(cable.name), self.root["drivers"][-1]
+        step = self.record.step(cable.name)
         entry = next(one for one in self.root["drivers"] if one["name"] == driver.name)
         if step and step["why"] and not entry["ports"]:
             entry["why"] = step["why"]
             return
-        if conformance is None:
-            entry["conformance"] = checks.NOT_RUN
+        if step and step["why"]:
+            entry["conformance"] = checks.EMPTY | {"why": "frames are lost on the way"}
+            return
+        if driver.is_packet_socket:
+            entry["conformance"] = checks.EMPTY | {"why": checks.NO_NIC}
+        elif conformance is None:
+            entry["conformance"] = checks.EMPTY | {"why": checks.NO_SUITE}
         elif not worker.ending.is_set:
             worker.run_planned([conformance])
-        if step and not step["why"]:
-            worker.run_planned(steps)
+        worker.run_planned(steps)
 
     def run(self) -> int:
         """The exit status. Raises Wrong, OSError."""
@@ -267,11 +285,6 @@ class Qualification:
         worker = Worker(self.record, self.plan, "quiet" in self.given)
         why = "ended by a signal; --resume goes on"
         try:
-            if why_not := drivers.why_no_testpmd() if drivers.TESTPMD in self.plan.devices else "":
-                self.plan.devices.remove(drivers.TESTPMD)
-                self.root["findings"].append(
-                    {"port": "", "check": "peer", "finding": why_not, "fix": ""}
-                )
             changes.set_up(self.ports)
             for name in self.drivers:
                 if not worker.ending.is_set:
@@ -285,13 +298,18 @@ class Qualification:
         return self._finish(why)
 
     def _finish(self, why: str) -> int:
-        from mr_bench.page.qualified import render_qualified
-
         page = self.path.with_suffix(".html")
-        output.write(str(page), render_qualified(self.root))
         for line in summary.text(self.root):
             output.say(line)
-        output.say(f"\n{self.path}, and as a page {page}")
+        output.say(f"\n{self.path}", end="")
+        try:
+            from mr_bench.page.qualified import render_qualified
+
+            output.write(str(page), render_qualified(self.root))
+            output.say(f", and as a page {page}")
+        except ModuleNotFoundError as missing:
+            package = f"python3-{(missing.name or '').partition('.')[0]}"
+            output.say(f"; no page: install {package}, and write it with --resume")
         if why:
             complain(why)
         failed = any(check.is_failed for check in checks.of(self.root))
@@ -317,9 +335,6 @@ def main(line: list[str]) -> int:
         asked = parse(line, USAGE, OPTIONS)
         if asked is None:
             return 0
-        import jinja2  # noqa: F401  before the minutes, not behind them
-        import matplotlib  # noqa: F401
-
         return Qualification(*asked, line).run()
     except (Wrong, RunnerError) as error:
         complain(str(error))

@@ -9,13 +9,8 @@ from mr_bench.qualify.record import Record
 from mr_bench.rates import FCS_BYTES
 
 NO_SUITE = "install libmillrace-dev (on Fedora, millrace-devel)"
-NOT_RUN: dict[str, Any] = {
-    "status": "not run",
-    "why": NO_SUITE,
-    "passed": 0,
-    "skipped": 0,
-    "failed": [],
-}
+NO_NIC = "a packet socket is no driver of a NIC: it has one queue, and no interrupts"
+EMPTY: dict[str, Any] = {"status": "not run", "why": "", "passed": 0, "skipped": 0, "failed": []}
 MOST_TEXT = 400
 
 
@@ -32,7 +27,7 @@ def read_tap(record: Record, name: str) -> dict[str, Any]:
     after their result."""
     step = record.step(name)
     why = step["why"] if step else ""
-    found = NOT_RUN | {"status": "failed" if why else "passed", "why": "", "failed": []}
+    found = EMPTY | {"status": "failed" if why else "passed", "failed": []}
     said: list[str] = []
     is_failing = False
     for line in record.text(name).splitlines():
@@ -40,7 +35,8 @@ def read_tap(record: Record, name: str) -> dict[str, Any]:
         if result is None:
             if is_failing and line.startswith("#"):
                 found["failed"][-1]["why"] += f" {line.strip('# ')}"
-            said.append(line)
+            else:
+                said.append(line.strip("# "))
             continue
         is_skipped = "SKIP" in result[2]
         is_failing = result[1] == "not ok" and not is_skipped
@@ -71,7 +67,7 @@ def cable(document: dict[str, Any], why: str) -> str:
     hint = (
         f"is the MTU lower somewhere on the way, or here ({mtu})?"
         if some_came
-        else "does a cable, or a switch, join the ports?"
+        else "does a cable join the ports, or a switch that forwards as soon as the link is up?"
     )
     return f"lost {', '.join(lost)}: {hint}"
 

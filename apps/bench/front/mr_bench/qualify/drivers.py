@@ -2,7 +2,6 @@
 """The ways to open the ports, and the devices under test: what runs on the second port."""
 
 import shlex
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ XDP_COPY, XDP_ZC, VFIO, DPDK = NAMES = ("xdp-copy", "xdp-zc", "vfio", "dpdk")
 L2FWD, TESTPMD = DEVICES = ("mr-l2fwd", "testpmd")
 # Their PMDs work beside the kernel's driver.
 BIFURCATED = ("mlx4_core", "mlx5_core")
+GET_TESTPMD = "install dpdk-dev (on Fedora, dpdk)"
 N_MBUFS = 32768  # testpmd's default takes twice the memory that a small machine can spare
 CPUS = Path("/sys/devices/system/cpu")
 
@@ -62,6 +62,11 @@ class Driver:
     specs: tuple[str, str] = ("", "")
     eal: str = ""
     why: str = ""  # it cannot open the ports
+
+    @property
+    def is_packet_socket(self) -> bool:
+        """Where DPDK has no driver of its own."""
+        return "net_af_packet" in self.eal
 
     def cannot(self, why: str) -> "Driver":
         """The same, which is not possible here."""
@@ -141,13 +146,6 @@ def prepare(driver: Driver, ports: list[Port], settings: Settings) -> Driver:
     )
     why = settings.bind(ports) if needs_vfio else ""
     return driver.cannot(why) if why else driver
-
-
-def why_no_testpmd() -> str:
-    """ "": it is installed."""
-    if shutil.which("dpdk-testpmd"):
-        return ""
-    return "dpdk-testpmd is not installed: install dpdk-dev (on Fedora, dpdk)"
 
 
 def _l2fwd(driver: Driver, cores: Cores) -> list[str]:

@@ -3,6 +3,7 @@
 device under test in turns."""
 
 import shlex
+import shutil
 import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -85,7 +86,9 @@ class Plan:
         # The device's port is under test. An interface has one channel now.
         lacks = "" if driver.name in (VFIO, DPDK) else "MR_NIC_LACKS=queues "
         words = shlex.join([program, *driver.specs[::-1]])
-        command = f'{lacks}CMOCKA_MESSAGE_OUTPUT=TAP exec {words} >"$MR_OUT"'
+        # Or errors would come before results.
+        by_line = "stdbuf -oL" if shutil.which("stdbuf") else ""
+        command = f'{lacks}CMOCKA_MESSAGE_OUTPUT=TAP exec {by_line} {words} >"$MR_OUT" 2>&1'
         name = f"{driver.name} conformance"
         return Planned(name, CONFORMANCE_S, NOTHING, lambda: command) if program else None
 
@@ -93,7 +96,8 @@ class Plan:
         """A command that succeeds once a device under test forwards."""
         words = ["--rate", "1k", "--count", "20", "--max-lag", "5", "--settle", "0.5"]
         return (
-            self._bench("loop", (driver.specs[0],) * 2, *words).partition(" >")[0] + " >/dev/null"
+            self._bench("loop", (driver.specs[0],) * 2, *words).partition(" >")[0]
+            + " >/dev/null 2>&1"
         )
 
     def _search(self, driver: Driver, device: Device, n: int) -> Planned:

@@ -34,9 +34,9 @@ def _some(value: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
     return {key: value[key] for key in keys if key in value}
 
 
-def _slim_trial(trial: dict[str, Any]) -> dict[str, Any]:
-    points = []
-    if latency := trial["latency"]:
+def _slim_trial(trial: dict[str, Any], has_latency: bool) -> dict[str, Any]:
+    points, latency = [], trial["latency"] if has_latency else None
+    if latency:
         keys = zip(POINTS, ("min", "p50", "p90", "p99", "p999", "max"), strict=True)
         points = [[p, latency[key]] for p, key in keys]
     return _some(trial, TRIAL_MEMBERS) | {
@@ -63,7 +63,7 @@ def slim(document: dict[str, Any]) -> dict[str, Any]:
             _some(row, ROW_MEMBERS) | {"trials": [kept[n] for n in row["trials"][-1:] if n in kept]}
             for row in rows
         ],
-        "trials": [_slim_trial(trials[number]) for number in kept],
+        "trials": [_slim_trial(trials[n], document["kind"] == "latency") for n in kept],
         "selftest": [],
         "ports": [],
     }
