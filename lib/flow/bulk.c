@@ -5,8 +5,8 @@
  */
 #include <string.h>
 
+#include "base/hash.h"
 #include "flow/flow.h"
-#include "flow/hash.h"
 
 /*
  * A whole burst, though no core can have as many misses in flight: between two

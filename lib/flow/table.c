@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/hash.h"
 #include "flow/flow.h"
-#include "flow/hash.h"
 
 static int check_config(const struct mr_flow_config *c,
 			struct mr_reason *reterr_reason)

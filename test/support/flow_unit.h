@@ -7,8 +7,8 @@
 
 #include "support/unit_ctx.h"
 
+#include "base/hash.h"
 #include "flow/flow.h"
-#include "flow/hash.h"
 
 enum { SEED = 12345 };
 

@@ -12,8 +12,8 @@
  * Source: the folded product is that of wyhash (Wang Yi, 2019); the seed is
  * spread by splitmix64 (G. L. Steele, D. Lea, C. H. Flood, 2014).
  */
-#ifndef FLOW_HASH_H
-#define FLOW_HASH_H
+#ifndef BASE_HASH_H
+#define BASE_HASH_H
 
 #include <stdint.h>
 #include <string.h>
