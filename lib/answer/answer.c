@@ -49,18 +49,61 @@ static int check_config(const struct mr_answer_config *config,
 	return 0;
 }
 
+/* Those of the links, from ours on; as many as the limit allows. */
+struct addresses {
+	uint32_t ipv4[MR_ANSWER_ADDRS_MAX];
+	uint8_t ipv6[MR_ANSWER_ADDRS_MAX][16];
+};
+
+static void take_addresses(struct mr_answer_config *c,
+			   struct addresses *ret_addresses)
+{
+	static const uint8_t none[16];
+	uint32_t n;
+	const struct mr_neighbours_link *links =
+		mri_neighbours_links(c->neighbours, &n);
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct mr_neighbours_link *link =
+			&links[(c->link + i) % n];
+
+		if (c->n_ipv4 < MR_ANSWER_ADDRS_MAX &&
+		    memcmp(link->own[1], none, 16) != 0)
+			memcpy(&ret_addresses->ipv4[c->n_ipv4++],
+			       link->own[1] + 12, 4);
+		if (c->n_ipv6 < MR_ANSWER_ADDRS_MAX &&
+		    memcmp(link->own[0], none, 16) != 0)
+			memcpy(ret_addresses->ipv6[c->n_ipv6++], link->own[0],
+			       16);
+	}
+	c->ipv4 = ret_addresses->ipv4;
+	c->ipv6 = (const uint8_t(*)[16])ret_addresses->ipv6;
+	memcpy(c->mac, links[c->link].mac, 6);
+}
+
 int mr_answer_create(struct mr_cache *cache,
 		     const struct mr_answer_config *config,
 		     struct mr_answer **ret_answer,
 		     struct mr_reason *reterr_reason)
 {
 	struct mr_pool *pool = mr_cache_pool(cache);
+	struct addresses addresses;
 	struct mr_answer_config c;
 	struct mr_answer *answer;
 	size_t n_ipv4, n_ipv6;
+	uint32_t n_links;
 	int err = mri_copy_sized(&c, config, sizeof(c), "mr_answer_config",
 				 reterr_reason);
 
+	if (err == 0 && c.neighbours != NULL) {
+		(void)mri_neighbours_links(c.neighbours, &n_links);
+		if (c.link >= n_links)
+			return mr_fail(reterr_reason, -EINVAL,
+				       "mr_answer_config.link is %u of %u",
+				       c.link, n_links);
+		if (c.n_ipv4 == 0 && c.n_ipv6 == 0)
+			take_addresses(&c, &addresses);
+	}
 	if (err == 0)
 		err = check_config(&c, reterr_reason);
 	if (err < 0)
@@ -115,6 +158,9 @@ const char *mr_answer_name(uint32_t i)
 		[MR_ANSWER_LIMITED] = "limited",
 		[MR_ANSWER_MALFORMED] = "malformed",
 		[MR_ANSWER_NO_PAGE] = "no_page",
+		[MR_ANSWER_ERROR] = "error",
+		[MR_ANSWER_ERROR_LIMITED] = "error_limited",
+		[MR_ANSWER_LEARNT] = "learnt",
 	};
 
 	return i < MR_ANSWER_COUNTS ? names[i] : NULL;

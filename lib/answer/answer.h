@@ -6,11 +6,17 @@
 #include <stdbool.h>
 
 #include <millrace/answer.h>
+#include <millrace/neighbours.h>
 #include <millrace/net.h>
 
 #include "base/base.h"
 
-enum { MRI_ANSWER_NEIGHBOURS, MRI_ANSWER_PINGS, MRI_ANSWER_LIMITS };
+enum {
+	MRI_ANSWER_NEIGHBOURS,
+	MRI_ANSWER_PINGS,
+	MRI_ANSWER_ERRORS,
+	MRI_ANSWER_LIMITS,
+};
 
 struct mr_answer {
 	struct mr_cache *cache;
@@ -36,13 +42,24 @@ struct mri_request {
 };
 
 /* Of a frame of n entries: MR_ANSWER_ARP to _ECHO6, _MALFORMED, or
- * MRI_ANSWER_NOT_US. Fills ret_request, except with the last. */
+ * MRI_ANSWER_NOT_US. Fills ret_request, except perhaps with the last. */
 uint32_t mri_answer_classify(const struct mr_answer *answer,
 			     struct mr_frame *frames, struct mr_meta *meta,
 			     uint32_t n, struct mri_request *ret_request);
 /* Write the answer. The frame is exclusively owned. False: no room for it. */
 bool mri_answer_write(const struct mr_answer *answer,
 		      struct mri_request *request, uint32_t what);
+/* What an answer has of the flags and the metadata (or NULL) of a request. */
+void mri_answer_clear(struct mr_frame *frame, struct mr_meta *meta);
+/* A token bucket without division: a burst, then one per interval. */
+bool mri_answer_take_token(struct mr_answer *answer, uint32_t limit);
+/* Whether an address is of one host that may be elsewhere. */
+bool mri_answer_is_host4(uint32_t addr);
+bool mri_answer_is_host6(const uint8_t *addr);
+
+/* The links of a table, and how many. */
+const struct mr_neighbours_link *
+mri_neighbours_links(const struct mr_neighbours *neighbours, uint32_t *ret_n);
 
 static inline const uint8_t *mri_answer_ipv6(const struct mr_answer *answer)
 {

@@ -12,16 +12,20 @@
 
 enum verdict { LEFT, ANSWERED, FREED };
 
-/* A token bucket without division: a burst, then one per interval. */
-static bool take_token(struct mr_answer *answer, uint32_t limit)
+static uint64_t read_clock(struct mr_answer *answer)
+{
+	if (answer->now_ns == 0)
+		answer->now_ns = mr_ctx_now_ns(answer->ctx);
+	return answer->now_ns;
+}
+
+bool mri_answer_take_token(struct mr_answer *answer, uint32_t limit)
 {
 	uint64_t *ready_ns = &answer->ready_ns[limit];
 	const uint64_t burst_ns =
 		(answer->config.burst - 1) * answer->interval_ns;
 
-	if (answer->now_ns == 0)
-		answer->now_ns = mr_ctx_now_ns(answer->ctx);
-	if (*ready_ns < answer->now_ns)
+	if (*ready_ns < read_clock(answer))
 		*ready_ns = answer->now_ns;
 	if (*ready_ns - answer->now_ns > burst_ns)
 		return false;
@@ -29,20 +33,45 @@ static bool take_token(struct mr_answer *answer, uint32_t limit)
 	return true;
 }
 
+/* Note what a frame says of its sender. What it is now: a reply that nobody
+ * else needs is MR_ANSWER_LEARNT. */
+static uint32_t learn(struct mr_answer *answer,
+		      const struct mri_request *request, uint32_t what)
+{
+	const bool is_asked =
+		what == MR_ANSWER_ARP || what == MR_ANSWER_SOLICITATION;
+	struct mr_net_neighbour said;
+
+	if ((!is_asked && what != MRI_ANSWER_NOT_US) ||
+	    mr_net_read_neighbour(answer->base, request->frames, &request->view,
+				  &said) < 0)
+		return what;
+	(void)mr_neighbours_learn(answer->config.neighbours,
+				  answer->config.link, &said, is_asked,
+				  read_clock(answer));
+	return said.is_reply && !(request->bytes[0] & 1) ? MR_ANSWER_LEARNT :
+							   what;
+}
+
 static enum verdict answer_frame(struct mr_answer *answer,
 				 struct mr_frame *frames, struct mr_meta *meta,
 				 uint32_t n)
 {
 	struct mri_request request;
-	uint32_t what = mri_answer_classify(answer, frames, meta, n, &request);
+	uint32_t what;
 	int err;
 
+	request.frames = NULL;
+	what = mri_answer_classify(answer, frames, meta, n, &request);
+	if (answer->config.neighbours != NULL && request.frames != NULL)
+		what = learn(answer, &request, what);
 	if (what == MRI_ANSWER_NOT_US)
 		return LEFT;
-	if (what != MR_ANSWER_MALFORMED) {
-		if (!take_token(answer, what <= MR_ANSWER_SOLICITATION ?
-						MRI_ANSWER_NEIGHBOURS :
-						MRI_ANSWER_PINGS)) {
+	if (what <= MR_ANSWER_ECHO6) {
+		if (!mri_answer_take_token(answer,
+					   what <= MR_ANSWER_SOLICITATION ?
+						   MRI_ANSWER_NEIGHBOURS :
+						   MRI_ANSWER_PINGS)) {
 			what = MR_ANSWER_LIMITED;
 		} else {
 			err = mr_frame_unshare(answer->cache, frames, n);

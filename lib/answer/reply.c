@@ -138,11 +138,19 @@ static void write_echo(const struct mr_answer *answer, struct mri_request *r)
 		write_echo6(answer, r);
 }
 
+void mri_answer_clear(struct mr_frame *frame, struct mr_meta *meta)
+{
+	frame->flags &=
+		~(uint32_t)(MR_FRAME_CSUM_PARTIAL | MR_FRAME_CSUM_VALID);
+	if (meta != NULL)
+		*meta = (struct mr_meta){ .valid = meta->valid & MR_META_VLAN,
+					  .vlan_proto = meta->vlan_proto,
+					  .vlan_tci = meta->vlan_tci };
+}
+
 bool mri_answer_write(const struct mr_answer *answer,
 		      struct mri_request *request, uint32_t what)
 {
-	struct mr_meta *meta = request->meta;
-
 	if (what == MR_ANSWER_ARP)
 		mr_net_answer_arp(request->bytes, &request->view,
 				  answer->config.mac);
@@ -150,11 +158,6 @@ bool mri_answer_write(const struct mr_answer *answer,
 		write_echo(answer, request);
 	else if (!write_advertisement(answer, request))
 		return false;
-	request->frames[0].flags &=
-		~(uint32_t)(MR_FRAME_CSUM_PARTIAL | MR_FRAME_CSUM_VALID);
-	if (meta != NULL)
-		*meta = (struct mr_meta){ .valid = meta->valid & MR_META_VLAN,
-					  .vlan_proto = meta->vlan_proto,
-					  .vlan_tci = meta->vlan_tci };
+	mri_answer_clear(request->frames, request->meta);
 	return true;
 }

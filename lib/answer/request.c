@@ -14,6 +14,18 @@
 static const uint8_t unspecified[16];
 static const uint8_t loopback[16] = { [15] = 1 };
 
+bool mri_answer_is_host4(uint32_t addr)
+{
+	addr = ntohl(addr);
+	return addr != 0 && addr >> 24 != 127 && addr >> 28 < 14;
+}
+
+bool mri_answer_is_host6(const uint8_t *addr)
+{
+	return addr[0] != 0xff && memcmp(addr, unspecified, 16) != 0 &&
+	       memcmp(addr, loopback, 16) != 0;
+}
+
 static bool is_our_ipv4(const struct mr_answer *answer, uint32_t addr)
 {
 	for (uint32_t i = 0; i < answer->config.n_ipv4; i++)
@@ -139,16 +151,13 @@ static uint32_t classify_ipv4(const struct mr_answer *answer,
 	const struct mr_ipv4 *ip = (const void *)(r->bytes + r->view.l3_bytes);
 	const struct mr_icmp *icmp =
 		(const void *)(r->bytes + r->view.l4_bytes);
-	uint32_t src;
 
 	if (r->view.l4_proto != IPPROTO_ICMP || !has_icmp(r, sizeof(*icmp)) ||
 	    icmp->type != MR_ICMP_ECHO || r->bytes[0] & 1 ||
 	    !is_our_ipv4(answer, ip->dst) || is_routed_further(r))
 		return MRI_ANSWER_NOT_US;
-	src = ntohl(ip->src);
-	if (src == 0 || src >> 24 == 127 || src >> 28 >= 14 ||
-	    is_our_ipv4(answer, ip->src) || icmp->code != 0 ||
-	    !is_sum_right(answer, r))
+	if (!mri_answer_is_host4(ip->src) || is_our_ipv4(answer, ip->src) ||
+	    icmp->code != 0 || !is_sum_right(answer, r))
 		return MR_ANSWER_MALFORMED;
 	return MR_ANSWER_ECHO;
 }
@@ -207,10 +216,8 @@ static uint32_t classify_ipv6(const struct mr_answer *answer,
 	if (icmp->type != MR_ICMPV6_ECHO || r->bytes[0] & 1 ||
 	    !is_our_ipv6(answer, ip->dst))
 		return MRI_ANSWER_NOT_US;
-	if (ip->src[0] == 0xff || memcmp(ip->src, unspecified, 16) == 0 ||
-	    memcmp(ip->src, loopback, 16) == 0 ||
-	    is_our_ipv6(answer, ip->src) || icmp->code != 0 ||
-	    !is_sum_right(answer, r))
+	if (!mri_answer_is_host6(ip->src) || is_our_ipv6(answer, ip->src) ||
+	    icmp->code != 0 || !is_sum_right(answer, r))
 		return MR_ANSWER_MALFORMED;
 	return MR_ANSWER_ECHO6;
 }

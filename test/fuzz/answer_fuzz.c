@@ -117,6 +117,25 @@ static void check_around(uint64_t addr, uint32_t n)
 		FUZZ_CHECK(page[i] == 0xa5);
 }
 
+/* Changes nothing but the TTL, and not even that if it fails. */
+static void read_as_router(const struct mr_frame *frames, uint32_t n)
+{
+	void *base = mr_region_base(region);
+	uint8_t *bytes = mr_frame_data(base, frames), copy[MAX], dst[16];
+	struct mr_net_neighbour said;
+	struct mr_net_view view;
+
+	if (mr_net_parse(bytes, frames->len, n, &view) < 0 ||
+	    view.l3_bytes == 0)
+		return;
+	if (mr_net_read_neighbour(base, frames, &view, &said) == 0)
+		FUZZ_CHECK(!(said.mac[0] & 1));
+	memcpy(copy, bytes, frames->len);
+	if (mr_net_count_hop(bytes, &view, dst) < 0)
+		FUZZ_CHECK(memcmp(copy, bytes, frames->len) == 0);
+	memcpy(bytes, copy, frames->len);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 {
 	struct mr_frame frames[2], freed[2];
@@ -136,6 +155,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 		put_entry(&frames[n_entries++], bytes + cut, n - cut);
 	}
 	memcpy(freed, frames, sizeof(freed[0]) * n_entries);
+	read_as_router(frames, n);
 	n_left = mr_answer_burst(answer, frames, NULL, n_entries, &n_replies);
 	FUZZ_CHECK(n_left + n_replies == 0 || n_left + n_replies == n_entries);
 	if (n_left > 0) {
@@ -146,6 +166,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 			at += frames[i].len;
 		}
 		FUZZ_CHECK(mr_frame_n_bytes(frames, n_left) == n);
+	}
+	if (n_left == n_entries &&
+	    mr_answer_error(answer, frames, NULL, n_left,
+			    (enum mr_error)(bytes[0] % 7), 1280)) {
+		FUZZ_CHECK(!(frames[0].flags & MR_FRAME_MORE));
+		check_answer(frames);
+		mr_frame_free_bulk(cache, frames, 1);
+		return 0;
 	}
 	if (n_replies > 0) {
 		check_answer(frames);

@@ -19,7 +19,7 @@ HEADERS = {header: module for module, headers in {
     "pci": "experimental/pci experimental/pci_bar experimental/pci_info",
     "pool": "driver_frame experimental/frag experimental/page pool "
             "pool_inline",
-    "answer": "answer",
+    "answer": "answer neighbours",
     "object": "experimental/objpool",
     "port": "driver driver_spec experimental/driver_offload "
             "experimental/flow_way experimental/gro experimental/netdev "

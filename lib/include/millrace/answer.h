@@ -25,11 +25,13 @@ MR_BEGIN_DECLS
  * of any length. It leaves the rest to the program: fragments, packets with a
  * source route or an IPv6 routing header with segments left, echo requests to a
  * group, frames to another MAC address, and frames whose headers are not in
- * their first entry.
+ * their first entry. A router tells the senders of those that it drops:
+ * mr_answer_error().
  */
 
 struct mr_answer;
 struct mr_cache;
+struct mr_neighbours;
 
 /** What mr_answer_burst() did with frames. Names: mr_answer_name(). */
 enum mr_answer_count {
@@ -42,6 +44,9 @@ enum mr_answer_count {
 			      *   a source that nobody can answer */
 	MR_ANSWER_NO_PAGE,   /**< no page for a copy of a shared frame, or no
 			      *   room for an option after the frame */
+	MR_ANSWER_ERROR,     /**< these two: mr_answer_error() */
+	MR_ANSWER_ERROR_LIMITED, /**< over the rate */
+	MR_ANSWER_LEARNT, /**< freed: a reply to us, for config->neighbours */
 	MR_ANSWER_COUNTS,
 };
 
@@ -59,10 +64,15 @@ struct mr_answer_config {
 	const uint32_t *ipv4; /**< in network order */
 	const uint8_t (*ipv6)[16];
 	uint32_t per_s;     /**< most answers per second, to neighbours and to
-			     *   pings each; 0: 1000 */
+			     *   pings each, and most errors; 0: 1000 */
 	uint32_t burst;     /**< most of them at once; 0: 50 */
 	uint32_t is_router; /**< 1: tell IPv6 neighbours so */
-	uint32_t reserved2;
+	uint32_t link;      /**< its number in neighbours */
+	/** Learns from ARP and neighbour discovery; it must outlive the result.
+	 * If no addresses are given, the MAC address is its link's, and the
+	 * addresses those of all its links, beginning with this one.
+	 * NULL: replies are left to the program. */
+	struct mr_neighbours *neighbours;
 };
 
 /** Frames, by what became of them. */
@@ -126,6 +136,41 @@ MR_API void mr_answer_destroy(struct mr_answer *answer);
 MR_API uint32_t mr_answer_burst(struct mr_answer *answer,
 				struct mr_frame *frames, struct mr_meta *metas,
 				uint32_t n, uint32_t *ret_n_replies);
+
+/** What an ICMP or ICMPv6 error says about a frame that is not forwarded. */
+enum mr_error {
+	MR_ERROR_TTL, /**< the TTL or hop limit is used up */
+	MR_ERROR_NO_ROUTE,
+	MR_ERROR_NO_HOST, /**< the next hop does not answer */
+	MR_ERROR_TOO_BIG, /**< for the MTU of the next hop's link */
+	MR_ERROR_NO_PORT,
+	MR_ERROR_PROHIBITED,
+};
+
+/**
+ * Turn a frame into the ICMP or ICMPv6 error about it, in place: it goes to the
+ * sender's MAC address, from our first address of its family, with the frame's
+ * VLAN tags and complete checksums.
+ *
+ * @param[in,out] frames     a whole frame, which was sent to our MAC address
+ * @param[in,out] meta       of it, or NULL
+ * @param         n          its entries
+ * @param         mtu_bytes  of the next hop's link; only MR_ERROR_TOO_BIG says
+ *                           it
+ *
+ * @return 1: the first entry is the error, its only entry; or 0, with the frame
+ *         unchanged: there is none about an error, a later fragment, a frame to
+ *         or from a group, or for a family without an address of ours; it is
+ *         over the rate; or there is too little headroom
+ *
+ * Owner:  the caller, of the frame; the pool, of its other entries.
+ * Thread: the one that uses the cache.
+ * Cost:   reads the packet up to 576 or 1280 bytes, and the context's clock.
+ * Source: RFC 792, RFC 1812 4.3.2, RFC 1191 4; RFC 4443 2.4 and 3.
+ */
+MR_API int mr_answer_error(struct mr_answer *answer, struct mr_frame *frames,
+			   struct mr_meta *meta, uint32_t n,
+			   enum mr_error error, uint32_t mtu_bytes);
 
 /**
  * Copy the counters.

@@ -14,6 +14,7 @@
 #include <millrace/dataplane.h>
 #include <millrace/error.h>
 #include <millrace/frame.h>
+#include <millrace/neighbours.h>
 #include <millrace/net.h>
 #include <millrace/pcapng.h>
 #include <millrace/pool.h>

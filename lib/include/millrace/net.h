@@ -238,6 +238,76 @@ MR_API int mr_net_answer_echo(uint8_t *bytes, uint32_t n_bytes,
 MR_API void mr_net_answer_arp(uint8_t *bytes, const struct mr_net_view *view,
 			      const uint8_t *mac);
 
+/**
+ * Count down the TTL or hop limit of a packet that a router forwards, after
+ * checking what a router has to check: IPv4's header checksum, and that both
+ * addresses belong to single hosts and are valid beyond their link.
+ *
+ * @param      bytes    the frame, exclusively owned, with the layer-3 header of
+ *                      @p view
+ * @param      view     from mr_net_parse(), which returned 0
+ * @param[out] ret_dst  16 bytes: the destination, one of IPv4 in
+ *                      ::ffff:0:0/96; always set if it is an IP packet
+ *
+ * @return 0, or, with the packet unchanged,
+ *   -ENOTSUP        it is no IP packet
+ *   -EBADMSG        IPv4's header checksum is wrong
+ *   -EADDRNOTAVAIL  an address must not be routed
+ *   -ETIME          the TTL or hop limit is used up
+ *
+ * Owner: unchanged. Thread: the owner's. Source: RFC 1812 5.2.2, 5.3.1, 5.3.7.
+ */
+MR_API int mr_net_count_hop(uint8_t *bytes, const struct mr_net_view *view,
+			    uint8_t *ret_dst);
+
+/** What a neighbour says: that it has an address. */
+struct mr_net_neighbour {
+	uint8_t addr[16]; /**< one of IPv4 is in ::ffff:0:0/96 */
+	uint8_t mac[6];
+	uint8_t is_reply; /**< 1: ARP reply, neighbour advertisement; 0:
+			   * request, solicitation */
+	uint8_t reserved;
+};
+
+/**
+ * Read the MAC address of the neighbour that sent an ARP packet, a neighbour
+ * solicitation or an advertisement.
+ *
+ * @param      base           mr_region_base() of the frame's region
+ * @param      frames         the whole frame
+ * @param      view           from mr_net_parse(), which returned 0
+ * @param[out] ret_neighbour  set on success, unchanged on failure. Anybody may
+ *                            have sent this
+ *
+ * @return 0, or
+ *   -ENOENT   another frame, or one without such an address
+ *   -EBADMSG  a hop limit, an option, a checksum or an address is wrong
+ *
+ * Owner: unchanged. Thread: any. Cost: reads the packet.
+ * Source: RFC 826; RFC 4861 7.1.
+ */
+MR_API int mr_net_read_neighbour(void *base, const struct mr_frame *frames,
+				 const struct mr_net_view *view,
+				 struct mr_net_neighbour *ret_neighbour);
+
+enum { MR_NET_ASK_BYTES = 86 }; /**< longest frame that asks a neighbour */
+
+/**
+ * Write a frame that asks for a neighbour's MAC address: an ARP request or a
+ * neighbour solicitation, to all.
+ *
+ * @param bytes  MR_NET_ASK_BYTES or more; exclusively owned
+ * @param mac    6 bytes: the sender's
+ * @param own    16 bytes: the sender's address, of the family of @p addr
+ * @param addr   16 bytes: as in struct mr_net_neighbour
+ *
+ * @return bytes of the frame
+ *
+ * Owner: unchanged. Thread: the owner's. Source: RFC 826; RFC 4861 7.2.2.
+ */
+MR_API uint32_t mr_net_ask_neighbour(uint8_t *bytes, const uint8_t *mac,
+				     const uint8_t *own, const uint8_t *addr);
+
 MR_END_DECLS
 
 #endif
