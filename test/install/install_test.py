@@ -129,7 +129,9 @@ def check_examples(installed):
     assert "32 more" in said and "16 flows" in said, said
     (installed.folder / "list").write_text("192.0.2.0/24\n")
     (installed.folder / "servers").write_text("02:00:00:00:00:01\n")
+    (installed.folder / "routes").write_text("192.0.2.1/24 0\n")
     for name, *words in (("dns",), ("mirror", "null:", "null:"),
+                         ("l3fwd", installed.folder / "routes"),
                          ("lb", installed.folder / "servers"),
                          ("firewall", installed.folder / "list", "null:"),
                          ("sampler", "9", installed.folder / "samples")):

@@ -23,7 +23,7 @@ INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\u00ad]")
 WORDS = re.compile(r"(?<!--)\b(mbufs?|packet buffers?|umem frames?|rte_mbuf)\b", re.I)
 # Lines of a C program in examples/, which is read from top to bottom.
 EXAMPLE_LINES = 160
-OTHER_LINES = {"l2fwd.c": 45, "lb.c": 240, "lwip.c": 300}
+OTHER_LINES = {"l2fwd.c": 45, "l3fwd.c": 300, "lb.c": 240, "lwip.c": 300}
 # A word of mdoc(7), a member of libbpf's, and what Rust calls a package.
 CODESPELL = ["--ignore-words-list", "nd,mmaped,crate,iif"]
 
