@@ -64,6 +64,8 @@ struct py_dataplane {
 	bool takes_meta;
 	bool is_running;
 	bool is_stopping;        /**< asked to, even before it runs */
+	PyObject *queues;        /**< of fileno()'s thread; NULL: none has one */
+	unsigned long thread;    /**< that one */
 };
 
 /**
@@ -221,8 +223,10 @@ extern _Thread_local struct mr_worker *mri_worker;
 extern _Thread_local struct py_pool *mri_worker_pool;
 /** Whether a data plane is open in this process; raises if not. */
 bool mri_dataplane_is_usable(const struct py_dataplane *dataplane);
-/** Function of Dataplane: run(function). */
+/** Functions of Dataplane: run(function), fileno(), step(function). */
 PyObject *mri_dataplane_run(PyObject *dataplane, PyObject *function);
+PyObject *mri_dataplane_fileno(PyObject *dataplane, PyObject *nothing);
+PyObject *mri_dataplane_step(PyObject *dataplane, PyObject *function);
 /** An object for a worker, which exists. @return NULL: raised */
 PyObject *mri_worker_new(struct py_dataplane *dataplane, uint32_t i);
 

@@ -200,7 +200,8 @@ static PyObject *dataplane_close(PyObject *object, PyObject *nothing)
 	(void)nothing;
 	if (self->is_running && !mri_pool_is_foreign(self->pool))
 		return mri_raise(-EBUSY, "the data plane runs: call stop(), "
-					 "and close it when run() has returned");
+					 "and close it when run() or step() "
+					 "has returned");
 	close_dataplane(self);
 	Py_RETURN_NONE;
 }
@@ -210,6 +211,7 @@ static void dataplane_dealloc(PyObject *object)
 	struct py_dataplane *self = (struct py_dataplane *)object;
 
 	close_dataplane(self); /* run() has a reference */
+	Py_XDECREF(self->queues);
 	Py_XDECREF(self->ports);
 	Py_XDECREF((PyObject *)self->pool);
 	mri_free_object(self);
@@ -292,9 +294,16 @@ static PyMethodDef methods[] = {
 	  "worker, until\nstop(). An exception in it ends all workers and is "
 	  "raised here, as is that of a\nsignal handler: KeyboardInterrupt. "
 	  "Returns when no call of the function is left." },
+	{ "fileno", mri_dataplane_fileno, METH_NOARGS,
+	  "Make the calling thread the only worker, instead of run(). Returns "
+	  "an fd that is\nreadable when step() has work." },
+	{ "step", mri_dataplane_step, METH_O,
+	  "One round: call function(worker, rx, burst) for each burst that is "
+	  "there. Returns\nhow many ms to wait for the fd, at most, or None "
+	  "after stop()." },
 	{ "stop", dataplane_stop, METH_NOARGS,
-	  "End run(), or the next call of it. For any thread and signal "
-	  "handler." },
+	  "End run(), or the next call of it; step() returns None. For any "
+	  "thread and signal\nhandler." },
 	{ "close", dataplane_close, METH_NOARGS,
 	  "Wait up to a second until the devices have sent their frames, and "
 	  "close all.\nThe pool is freed when no burst has frames. Raises "

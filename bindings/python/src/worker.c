@@ -23,10 +23,11 @@ struct py_worker {
 	uint32_t idx;
 };
 
-/* A call of run(). The GIL protects it. */
+/* A call of run() or step(). The GIL protects it. */
 struct run {
 	struct py_dataplane *dataplane;
 	PyObject *function;
+	PyObject *worker; /* of step(); else NULL */
 	PyObject *type, *error, *traceback; /* the first exception; or NULL */
 };
 
@@ -76,7 +77,8 @@ static void fail_run(struct run *run)
 		Py_XDECREF(error);
 		Py_XDECREF(traceback);
 	}
-	mr_workers_stop(run->dataplane->dp->workers);
+	if (run->worker == NULL) /* step() may be called again */
+		mr_workers_stop(run->dataplane->dp->workers);
 }
 
 /* Give a burst of received frames to the program's function, unless a call has
@@ -212,6 +214,9 @@ PyObject *mri_dataplane_run(PyObject *object, PyObject *function)
 				    function);
 	if (self->is_running)
 		return mri_raise(-EBUSY, "the data plane runs already");
+	if (self->queues != NULL)
+		return mri_raise(-EBUSY, "the thread that called fileno() is "
+					 "the worker: call step()");
 	self->is_running = true;
 	rc = mr_workers_start(self->dp->workers, run_worker, &run, &why);
 	/* Starting cancels a stop, and one may have come before. */
@@ -227,6 +232,84 @@ PyObject *mri_dataplane_run(PyObject *object, PyObject *function)
 	if (rc < 0)
 		return mri_raise(rc, why.text);
 	Py_RETURN_NONE;
+}
+
+PyObject *mri_dataplane_fileno(PyObject *object, PyObject *nothing)
+{
+	struct py_dataplane *self = (struct py_dataplane *)object;
+	const unsigned long thread = PyThread_get_thread_ident();
+	struct mr_reason why;
+	int fd;
+
+	(void)nothing;
+	if (!mri_dataplane_is_usable(self))
+		return NULL;
+	if (self->queues != NULL ? self->thread != thread : self->is_running)
+		return mri_raise(-EBUSY, "another thread runs the data plane");
+	fd = mr_dataplane_fd(self->dp, &why);
+	if (fd < 0)
+		return mri_raise(fd, why.text);
+	self->thread = thread;
+	if (self->queues == NULL)
+		self->queues = queues_of(self,
+					 mr_workers_get(self->dp->workers, 0));
+	return self->queues == NULL ? NULL : PyLong_FromLong(fd);
+}
+
+static uint32_t step_queue(struct mr_worker *worker,
+			   const struct mr_worker_rxq *rx, void *opaque)
+{
+	struct run *run = opaque;
+	const bool takes_meta = run->dataplane->takes_meta;
+	struct mr_meta metas[MR_BURST_MAX];
+	struct mr_frame frames[MR_BURST_MAX];
+	const uint32_t n =
+		mr_rx_burst_meta(rx->rxq, worker->cache, frames,
+				 takes_meta ? metas : NULL, MR_BURST_MAX);
+
+	if (n > 0)
+		call_function(run, run->worker,
+			      PyTuple_GetItem(run->dataplane->queues,
+					      rx - worker->rxqs),
+			      frames, takes_meta ? metas : NULL, n);
+	return n;
+}
+
+/* It keeps the GIL: nothing in it waits, and events of ports need it. */
+PyObject *mri_dataplane_step(PyObject *object, PyObject *function)
+{
+	struct py_dataplane *self = (struct py_dataplane *)object;
+	struct run run = { .dataplane = self, .function = function };
+	int wait_ms;
+
+	if (!mri_dataplane_is_usable(self))
+		return NULL;
+	if (!PyCallable_Check(function))
+		return PyErr_Format(PyExc_TypeError, "%R is not a function",
+				    function);
+	if (self->queues == NULL || self->is_running ||
+	    self->thread != PyThread_get_thread_ident() || mri_worker != NULL)
+		return mri_raise(-EBUSY, "step() is for the thread that called "
+					 "fileno(), and not within its "
+					 "function");
+	run.worker = mri_worker_new(self, 0);
+	if (run.worker == NULL)
+		return NULL;
+	mri_worker = mr_workers_get(self->dp->workers, 0);
+	mri_worker_pool = self->pool;
+	self->is_running = true;
+	wait_ms = mr_dataplane_step(self->dp, step_queue, &run);
+	self->is_running = false;
+	mri_worker = NULL;
+	mri_worker_pool = NULL;
+	Py_DECREF(run.worker);
+	if (run.type != NULL) {
+		PyErr_Restore(run.type, run.error, run.traceback);
+		return NULL;
+	}
+	if (wait_ms < 0)
+		Py_RETURN_NONE;
+	return PyLong_FromLong(wait_ms);
 }
 
 /* Send by the worker's route, without the GIL. Meanwhile the burst is empty, so

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Data planes: workers, ways to stop, errors, and that nothing is left."""
 
+import asyncio
 import errno
 import gc
 import os
@@ -11,7 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 from host import limit
@@ -115,6 +116,107 @@ def test_frames_are_handed_to_the_worker_that_has_the_queue() -> None:
 
         dp.run(send_to_second)
         assert sum(worker.stats()["handed_off"] for worker in dp.workers) > 0
+
+
+def test_steps_in_an_event_loop() -> None:
+    """Frames wake the loop; other tasks run meanwhile; stop() ends it."""
+    others = 0
+
+    async def count() -> None:
+        nonlocal others
+        while True:
+            others += 1
+            await asyncio.sleep(0)
+
+    async def step(dp: Dataplane) -> None:
+        loop, ready = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(dp.fileno(), ready.set)
+        while (wait_ms := dp.step(forward)) is not None:
+            ready.clear()
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(ready.wait(), wait_ms / 1000)
+        loop.remove_reader(dp.fileno())
+
+    async def talk(dp: Dataplane, a: Port, b: Port) -> None:
+        for i in range(20):
+            a.tx().send(dp.pool.burst([b"%60d" % i] * 3))
+            got: list[bytes] = []
+            while len(got) < 3:
+                with b.rx().receive() as burst:
+                    got += map(bytes, burst)
+                await asyncio.sleep(0)
+            assert got == [b"%60d" % i] * 3
+        dp.stop()
+
+    async def both(dp: Dataplane) -> None:
+        with Port(dp.pool, "pair:a") as a, Port(dp.pool, "pair:b") as b:
+            counting = asyncio.create_task(count())
+            await asyncio.wait_for(asyncio.gather(step(dp), talk(dp, a, b)), limit(20))
+            counting.cancel()
+
+    with Dataplane(*ENDS, n_workers=1, safety=1, kept_pages=512) as dp:
+        asyncio.run(both(dp))
+        assert others > 20
+        assert dp.step(forward) is None
+        check_pages(dp)
+
+
+def test_exception_of_a_step_is_raised_and_the_next_one_goes_on() -> None:
+    seen: list[int] = []
+
+    def fail(worker: Worker, rx: RxQueue, burst: Burst) -> None:
+        with pytest.raises(Error) as caught:
+            dp.step(fail)  # within a step
+        assert caught.value.errno == errno.EBUSY
+        with pytest.raises(Error) as caught:
+            dp.close()
+        assert caught.value.errno == errno.EBUSY
+        seen.append(worker.idx)
+        raise ValueError("mine")
+
+    with Dataplane("null:", "null:", n_workers=1, safety=1) as dp:
+        with pytest.raises(Error) as caught:
+            dp.step(fail)  # before fileno()
+        assert caught.value.errno == errno.EBUSY
+        assert dp.fileno() == dp.fileno() >= 0
+        for _ in range(3):
+            with pytest.raises(ValueError, match="mine"):
+                dp.step(fail)
+        assert seen == [0] * 3
+        with pytest.raises(Error) as caught:
+            dp.run(forward)
+        assert "step()" in str(caught.value)
+        with pytest.raises(TypeError):
+            dp.step(1)  # type: ignore[arg-type]
+        dp.step(forward)
+        check_pages(dp)
+    with pytest.raises(ValueError, match="closed"):
+        dp.step(forward)
+
+
+@two_cores
+def test_an_event_loop_has_one_worker() -> None:
+    with Dataplane("null:queues=2", n_workers=2) as dp, pytest.raises(Error) as caught:
+        dp.fileno()
+    assert caught.value.errno == errno.EINVAL and "n_workers 1" in str(caught.value)
+
+
+def test_only_one_thread_steps() -> None:
+    errors: list[int | None] = []
+
+    def call(what: Callable[[], object]) -> None:
+        try:
+            what()
+        except Error as error:
+            errors.append(error.errno)
+
+    with Dataplane("null:", n_workers=1) as dp:
+        dp.fileno()
+        for what in dp.fileno, lambda: dp.step(forward):
+            thread = threading.Thread(target=call, args=(what,))
+            thread.start()
+            thread.join(limit(20))
+    assert errors == [errno.EBUSY] * 2
 
 
 def test_metadata_passes() -> None:
