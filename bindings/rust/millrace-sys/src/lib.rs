@@ -16,7 +16,7 @@ macro_rules! opaque {
         })*
     };
 }
-opaque!(mr_cache mr_ctx mr_flow_table mr_pool mr_port mr_queue mr_region mr_ring_spsc mr_rules mr_rxq mr_txq mr_workers);
+opaque!(mr_cache mr_ctx mr_flow_table mr_lpm mr_pool mr_port mr_queue mr_region mr_ring_spsc mr_rules mr_rxq mr_txq mr_workers);
 
 pub const MR_MAX_SEGS: u32 = 18;
 pub const MR_BURST_MAX: u32 = 256;
@@ -34,6 +34,8 @@ pub const MR_MAGAZINE_MAX_PAGES: u32 = 512;
 pub const MR_RSS_KEEP_KEY: u32 = 1 << 0;
 pub const MR_RSS_KEEP_TABLE: u32 = 1 << 1;
 pub const MR_FLOW_NONE: u32 = 0xffff_ffff;
+pub const MR_LPM_NONE: u32 = 0xffff_ffff;
+pub const MR_SENDS_TO_ANY: u32 = 0xffff_ffff;
 pub const MR_FLOW_KEY_MAX: u32 = 64;
 pub const MR_FLOW_BURST_MAX: u32 = 256;
 pub const MR_RULE_ANY: u16 = 1;
@@ -533,6 +535,14 @@ unsafe extern "C" {
     pub fn mr_flow_add(table: *mut mr_flow_table, key: *const c_void, ret_id: *mut u32) -> c_int;
     pub fn mr_flow_remove(table: *mut mr_flow_table, id: u32);
     pub fn mr_flow_stats(table: *const mr_flow_table, stats: *mut mr_flow_stats) -> c_int;
+
+    pub fn mr_lpm_create(ctx: *mut mr_ctx, addr_bytes: u32, n_max: u32, ret_lpm: *mut *mut mr_lpm, why: *mut mr_reason) -> c_int;
+    pub fn mr_lpm_destroy(lpm: *mut mr_lpm);
+    pub fn mr_lpm_add(lpm: *mut mr_lpm, addr: *const c_void, n_bits: u32, next_hop: u32) -> c_int;
+    pub fn mr_lpm_remove(lpm: *mut mr_lpm, addr: *const c_void, n_bits: u32) -> c_int;
+    pub fn mr_lpm_trim(lpm: *mut mr_lpm) -> u32;
+    pub fn mr_lpm_find(lpm: *const mr_lpm, addr: *const c_void) -> u32;
+    pub fn mr_lpm_find_bulk(lpm: *const mr_lpm, addrs: *const c_void, n: u32, ret_hops: *mut u32);
 
     pub fn mr_rules_open(config: *const mr_rules_config, ret_rules: *mut *mut mr_rules, why: *mut mr_reason) -> c_int;
     pub fn mr_rules_stop(rules: *mut mr_rules);

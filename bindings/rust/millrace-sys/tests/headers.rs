@@ -95,7 +95,8 @@ fn member(name: &str, line: &str) -> (String, String) {
 fn translate(source: &str) -> (String, usize) {
     let mut out = String::from(
         "#include <millrace/driver.h>\n#include <millrace/millrace.h>\n#include <millrace/experimental/offload.h>\n\
-         #include <millrace/experimental/port_queues.h>\n#include <millrace/flow.h>\n",
+         #include <millrace/experimental/port_queues.h>\n#include <millrace/flow.h>\n\
+         #include <millrace/lpm.h>\n",
     );
     let mut n_items = 0;
     let mut lines = source.lines().map(str::trim);

@@ -35,6 +35,9 @@ pub struct DataplaneConfig {
     pub may_be_fewer: bool,
     /// One worker on each of these cores, in order; empty: the library chooses.
     pub cores: Vec<u32>,
+    /// To which port frames of each port are sent; None: to any. Empty: to any
+    /// from all. It places workers where they need no hand-off.
+    pub sends_to: Vec<Option<usize>>,
     /// Entries of each hand-off ring, a power of two; 0: 1024.
     pub handoff_entries: u32,
     /// What idle workers do.
@@ -136,6 +139,11 @@ impl DataplaneConfig {
         let mut texts: Vec<_> = specs.iter().map(|spec| spec.as_ptr()).collect();
         texts.push(null()); // ends them
         let n_cores = self.cores.len() as u32;
+        if !self.sends_to.is_empty() && self.sends_to.len() != specs.len() {
+            return Err(Error::invalid("sends_to must have a port for each spec"));
+        }
+        let to_any = |port: &Option<usize>| port.map_or(sys::MR_SENDS_TO_ANY, |i| i as u32);
+        let sends_to: Vec<u32> = self.sends_to.iter().map(to_any).collect();
         let config = sys::mr_dataplane_config {
             size: size_of::<sys::mr_dataplane_config>() as u32,
             n_specs: 0,
@@ -157,7 +165,11 @@ impl DataplaneConfig {
             } else {
                 self.cores.as_ptr()
             },
-            sends_to: null(),
+            sends_to: if sends_to.is_empty() {
+                null()
+            } else {
+                sends_to.as_ptr()
+            },
             handoff_entries: self.handoff_entries,
             idle: self.idle as u32,
             may_be_fewer: self.may_be_fewer.into(),

@@ -111,6 +111,7 @@ mod error;
 mod flow;
 mod frame;
 mod lease;
+mod lpm;
 mod meta;
 #[cfg(feature = "smoltcp")]
 pub mod phy;
@@ -128,6 +129,7 @@ pub use device::{Rss, RssFields, SteerRule};
 pub use error::Error;
 pub use flow::{FlowId, FlowTable};
 pub use frame::{Frame, View, ViewMut};
+pub use lpm::Lpm;
 /// The maximum number of entries of a frame.
 pub const MAX_SEGS: usize = millrace_sys::MR_MAX_SEGS as usize;
 pub use meta::{Meta, Time, Vlan};

@@ -4,10 +4,10 @@ mod common;
 
 use common::{at_rest, frame};
 use millrace::{
-    Burst, Cache, DataplaneConfig, DataplaneWorker, FlowTable, Port, Safety, Stop, WorkerRxq,
+    Burst, Cache, DataplaneConfig, DataplaneWorker, FlowTable, Lpm, Port, Safety, Stop, WorkerRxq,
 };
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 fn config(n_workers: u32) -> DataplaneConfig {
@@ -239,6 +239,63 @@ fn flows_are_found_until_they_are_removed() {
     assert_eq!((table.len(), table.iter().count()), (500, 500));
     assert!(!table.is_empty() && found[500].is_none());
     assert_eq!(FlowTable::<4, ()>::new(&ctx, 0).err().unwrap().errno(), 22);
+}
+
+#[test]
+fn routes_change_while_other_threads_look_them_up() {
+    let ctx = millrace::Context::new().unwrap();
+    let mut routes = Lpm::<16>::new(&ctx, 100).unwrap();
+    let (net, host) = ([0x20; 16], [0x20; 16]);
+    let is_done = AtomicBool::new(false);
+    routes.add(net, 32, 1).unwrap();
+    thread::scope(|s| {
+        let readers = [(); 2].map(|()| {
+            s.spawn(|| {
+                let mut hops = [None; 100];
+                while !is_done.load(Ordering::Relaxed) {
+                    routes.find_bulk(&[host; 100], &mut hops);
+                    assert!(hops.iter().all(|hop| matches!(hop, Some(1 | 2))));
+                }
+            })
+        });
+        for _ in 0..1000 {
+            routes.add(host, 128, 2).unwrap();
+            assert_eq!(routes.find(&host), Some(2));
+            routes.remove(host, 128).unwrap();
+            assert_eq!(routes.find(&host), Some(1));
+        }
+        is_done.store(true, Ordering::Relaxed);
+        for reader in readers {
+            reader.join().unwrap();
+        }
+    });
+    assert!(routes.trim() > 0);
+    assert_eq!(routes.find(&[0x21; 16]), None);
+    assert_eq!(routes.remove(host, 128).unwrap_err().errno(), 2);
+    assert_eq!(routes.add(host, 129, 0).unwrap_err().errno(), 22);
+    assert_eq!(Lpm::<4>::new(&ctx, 0).err().unwrap().errno(), 22);
+}
+
+#[test]
+fn where_frames_go_can_be_said() {
+    let specs = ["null:", "null:", "null:"];
+    let open = |sends_to: &[Option<usize>]| {
+        DataplaneConfig {
+            sends_to: sends_to.to_vec(),
+            ..config(1)
+        }
+        .open(&specs)
+    };
+    let dataplane = open(&[Some(1), Some(0), None]).unwrap();
+    let stop = dataplane.stopper();
+    dataplane
+        .run(|worker, rx, burst: &mut Burst<32>| {
+            worker.send([1, 0, 2][rx.port], burst);
+            stop.stop();
+        })
+        .unwrap();
+    assert_eq!(open(&[Some(1)]).err().unwrap().errno(), 22);
+    assert_eq!(open(&[Some(3), None, None]).err().unwrap().errno(), 22);
 }
 
 #[test]
