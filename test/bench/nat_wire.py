@@ -53,8 +53,9 @@ def napi_threads():
 class Router:
     """The kernel as a forwarder: one NAPI thread on one core."""
 
-    def __init__(self, name, topology):
+    def __init__(self, name, topology, rules=MASQUERADE):
         self.name = name
+        self.rules = rules
         self.namespace = topology.namespaces["f"]
         ip = ("ip", "-n", self.namespace)
         call(*ip, "address", "add", INSIDE, "dev", "p0")
@@ -64,10 +65,11 @@ class Router:
         call(*ip, "route", "replace", "default", "via", GATEWAY)
         self.shell("sysctl -qw net.ipv4.ip_forward=1 "
                    "net.ipv4.conf.all.rp_filter=0")
-        with tempfile.NamedTemporaryFile("w", suffix=".nft") as rules:
-            rules.write(MASQUERADE)
-            rules.flush()
-            self.shell(f"nft -f {rules.name}")
+        if rules:
+            with tempfile.NamedTemporaryFile("w", suffix=".nft") as file:
+                file.write(rules)
+                file.flush()
+                self.shell(f"nft -f {file.name}")
         before = napi_threads()
         # A veth without an XDP program has NAPI only with GRO.
         self.shell("ethtool -K p0 gro on")
@@ -98,9 +100,9 @@ class Router:
                    for part in item["rule"]["expr"] if "counter" in part)
 
     def stop(self):
-        n_translated = self.n_translated()
+        n_translated = self.n_translated() if self.rules else 1
         self.shell("echo 0 > /sys/class/net/p0/threaded; "
-                   "ethtool -K p0 gro off; nft delete table ip mrb; "
+                   "ethtool -K p0 gro off; nft flush ruleset; "
                    "sysctl -qw net.ipv4.ip_forward=0; "
                    "ip address flush dev p0; ip address flush dev p1; "
                    "ip neighbour flush nud permanent dev p1")
