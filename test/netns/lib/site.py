@@ -5,6 +5,7 @@ import ast
 import json
 import re
 import select
+import signal
 import socket
 import socketserver
 import threading
@@ -22,6 +23,7 @@ from .process import CTL, NAT, Process, environment
 SAMPLES = Path(__file__).parents[3] / "config/scale-out"
 N_HOSTS = 200
 SERVER = ("203.0.113.254", 7777)
+VIRTUAL = ("10.255.0.100", "192.0.2.100")  # of a pair
 GOAL_S = 3.0  # until a gateway that failed is left
 LIMIT_S = 20.0
 
@@ -80,6 +82,8 @@ class Site:
         self.hosts, self.inside, self.switch, self.outside, self.server = (
             lab.namespace(label) for label in ("h", "i", "s", "o", "e"))
         self.gateways = []
+        self.has_seed = True
+        self.spread = None
         for bridge in "bi", "bo":
             self.switch.ip("link", "add", bridge, "type", "bridge",
                            "forward_delay", 0)
@@ -115,15 +119,15 @@ class Site:
         self.lab.veth(self.switch, port, namespace, name)
         self.switch.ip("link", "set", port, "master", bridge)
 
-    @staticmethod
-    def set_sysctls(namespace, name):
+    def set_sysctls(self, namespace, name):
         for line in (SAMPLES / name).read_text().splitlines():
             if line and not line.startswith("#"):
                 key, value = line.split(" = ")
                 try:
                     namespace.sysctl(key, value)
-                except FileNotFoundError:  # the seed, before Linux 6.11
+                except FileNotFoundError:  # before Linux 6.11
                     assert key.endswith("hash_seed"), key
+                    self.has_seed = False
 
     def add_gateway(self):
         gateway = Gateway(self, len(self.gateways) + 1)
@@ -141,12 +145,16 @@ class Site:
             "bird", "-f", "-c", self.write(f"{name}.conf", text),
             "-s", self.lab.tmp_path / f"{name}.ctl"])
 
+    def birdc(self, name, *words):
+        return run("birdc", "-s", self.lab.tmp_path / f"{name}.ctl",
+                   *words).stdout
+
     def start_routers(self, idle_s):
         """BIRD on both routers, and what spreads hosts."""
         self.bird(self.inside, "inside", sample("bird-inside.conf"))
         self.bird(self.outside, "outside", sample("bird-outside.conf"))
-        return Process(self.lab, self.inside,
-                       ["env", f"IDLE_S={idle_s}", SAMPLES / "spread"])
+        self.spread = Process(self.lab, self.inside, [
+            "env", f"IDLE_S={idle_s}", SAMPLES / "spread"])
 
     def buckets(self):
         """How many buckets of the inside router each gateway has."""
@@ -165,20 +173,27 @@ class Site:
     def watched(self, router):
         """Numbers of the gateways that a router's BFD watches: about a second
         after their routes came."""
-        shown = run("birdc", "-s", self.lab.tmp_path / f"{router}.ctl",
-                    "show", "bfd", "sessions").stdout
+        shown = self.birdc(router, "show", "bfd", "sessions")
         return {int(found) for found in
                 re.findall(r"^[\d.]+\.(\d+) .* Up ", shown, re.MULTILINE)}
 
-    def wait_for(self, gateways):
-        """Until each of them, and no other, has its share."""
+    def has_stayed(self, n, start):
+        """Whether gateway n was in use all the time since `start` lines of
+        spread: on a busy machine, BFD may think otherwise for a moment."""
+        return all(f"10.255.0.{n} " in line for line in
+                   self.spread.out.text().splitlines()[start:])
+
+    def wait_for(self, gateways, step=lambda: None):
+        """Until each of them, and no other, has its share. step() is called
+        meanwhile."""
         def is_so():
+            step()
             shares = self.buckets()
             return (gateways == set(shares) == self.pools() ==
                     self.watched("inside") == self.watched("outside") and
                     max(shares.values()) - min(shares.values()) <= 1)
 
-        wait_until(f"gateways {gateways} in use", is_so, 40.0, 0.05)
+        wait_until(f"gateways {gateways} in use", is_so, 40.0, 0.1)
 
 
 class Gateway:
@@ -194,9 +209,11 @@ class Gateway:
         site.set_sysctls(namespace, "60-gateway.conf")
         self.nat = self.router = None
 
-    def start_nat(self):
-        config = self.site.write(f"g{self.n}.yaml",
-                                 sample("gateway.yaml", self.n))
+    def start_nat(self, pool=None):
+        text = sample("gateway.yaml", self.n)
+        if pool:
+            text = re.sub(r"pool: \[.*\]", f"pool: [{pool}]", text)
+        config = self.site.write(f"g{self.n}.yaml", text)
         self.nat = Process(self.site.lab, self.namespace, [
             *environment(self.site.lab), NAT, "--json", "--config", config,
             "--instance", f"g{self.n}"])
@@ -209,15 +226,53 @@ class Gateway:
                     *words, "--json").stdout
         return [json.loads(line) for line in shown.splitlines()]
 
+    def start_in_pair(self, state):
+        """With keepalived, and one pool for both gateways; until it is MASTER or
+        BACKUP."""
+        self.start_nat(pool="198.51.100.0/26")
+        servers.need("keepalived", "keepalived")
+        text = sample("keepalived.conf", self.n, (
+            (r"/usr/local/sbin/serves", str(SAMPLES / "serves")),
+            (r"enable_script_security", ""),  # not in a folder of anybody
+            (r"(unicast_peer {\s+[\d.]+\.)\d", rf"\g<1>{3 - self.n}")))
+        name = f"keepalived{self.n}"
+        pid = self.site.lab.tmp_path / name
+        self.router = Process(self.site.lab, self.namespace, [
+            "keepalived", "--dont-fork", "--log-console", "--vrrp", "--pid",
+            f"{pid}.pid", "--vrrp_pid", f"{pid}.vrrp", "--use-file",
+            self.site.write(f"{name}.conf", text)])
+        self.wait_for(state)
+
+    def wait_for(self, state, start=0):
+        """Until keepalived says so, after `start` lines."""
+        assert self.router.err.wait(
+            lambda line: line.endswith(f"(inside) Entering {state} STATE"),
+            30.0, start), self.router.err.text()
+
+    def has_stayed_master(self):
+        return sum("(inside) Entering MASTER" in line for line in
+                   self.router.err.text().splitlines()) == 1
+
     def start(self):
         self.start_nat()
         self.router = self.site.bird(self.namespace, f"bird{self.n}",
                                      sample("bird-gateway.conf", self.n))
 
-    def cut_off(self):
-        """Its cables lose all frames; nobody's link goes down."""
-        for port in f"i{self.n}", f"o{self.n}":
-            self.site.switch.ip("link", "set", port, "nomaster")
+    def fail(self, how):
+        """Returns once it has."""
+        if how == "cut off":  # its cables lose all frames; no link goes down
+            for port in f"i{self.n}", f"o{self.n}":
+                self.site.switch.ip("link", "set", port, "nomaster")
+        elif how == "link down":
+            self.namespace.ip("link", "set", "eth0", "down")
+        else:
+            self.nat.process.send_signal(signal.Signals[how])
+        if how == "SIGSTOP":
+            wait_until("it stops", lambda: all(
+                path.read_text().rpartition(")")[2].split()[0] == "T"
+                for path in Path(f"/proc/{self.nat.pid}/task").glob("*/stat")))
+        elif how == "SIGKILL":
+            self.nat.wait()
 
 
 class Talk:
@@ -302,12 +357,12 @@ def hosts_of(seen, n):
     return {i for i, gateway in seen.items() if gateway == n}
 
 
-def seconds_until_left(site, hosts):
-    """From now until new connections of hosts work again; and the longest time
-    for which this program did not run, which may be the host's doing. Also the
-    gateways that they use then."""
+def seconds_until_left(site, hosts, begin_s):
+    """From begin_s until new connections of hosts work again; and the longest
+    time for which this program did not run, which may be the host's doing. Also
+    the gateways that they use then."""
     talk, wait_s, pause_s = Talk(site, hosts), 0.05, 0.0
-    begin_s = last_s = time.monotonic()
+    last_s = time.monotonic()
     while len(talk.seen) < len(talk.hosts):
         talk.send()
         talk.receive(wait_s)
