@@ -249,9 +249,8 @@ class Gateway:
             lambda line: line.endswith(f"(inside) Entering {state} STATE"),
             30.0, start), self.router.err.text()
 
-    def has_stayed_master(self):
-        return sum("(inside) Entering MASTER" in line for line in
-                   self.router.err.text().splitlines()) == 1
+    def times_master(self):
+        return self.router.err.text().count("(inside) Entering MASTER STATE")
 
     def start(self):
         self.start_nat()
