@@ -24,12 +24,13 @@ struct mri_dataplane {
 	struct mr_port *ports[MRI_MAX_PORTS];
 	bool owns_ctx;
 	bool is_stopping; /* atomic: asked to, even before it runs */
-	/* Of mr_dataplane_run(), for its threads: */
+	/* Of mr_dataplane_run() and _step(), for their threads: */
 	mr_dataplane_fn *fn;
 	void *opaque;
 	/* Of worker 0: */
 	bool is_attached;      /* the caller's thread, for an event loop */
 	bool is_paused;        /* it returned more than 0 ms */
+	bool has_threads;      /* mr_dataplane_step() started the others */
 	uint32_t n_rounds;     /* busy ones since the last look at the clock */
 	uint64_t ports_due_ns; /* when to poll the ports */
 };
@@ -42,6 +43,9 @@ int mri_dataplane_size(struct mr_ctx *ctx,
 		       const struct mr_dataplane_config *config,
 		       uint32_t n_workers, struct mr_pool_config *pool,
 		       struct mr_reason *reterr_reason);
+
+/* run.c: stop and join the threads that mr_dataplane_step() started. */
+int mri_dataplane_end_threads(struct mri_dataplane *dp);
 
 /* "NAME: why", unless the reason has the name already. Returns err. */
 int mri_dataplane_fail_port(int err, const char *spec,

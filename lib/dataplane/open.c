@@ -241,6 +241,7 @@ void mr_dataplane_close_ports(struct mr_dataplane *base)
 	struct mri_dataplane *dp = (struct mri_dataplane *)base;
 	struct mr_workers *workers = base->workers;
 
+	(void)mri_dataplane_end_threads(dp);
 	if (dp->is_attached)
 		mr_worker_detach(mr_workers_get(workers, 0));
 	dp->is_attached = false;
@@ -262,8 +263,10 @@ int mr_dataplane_close(struct mr_dataplane *base,
 
 	if (dp == NULL)
 		return 0;
-	if (base->workers != NULL)
+	if (base->workers != NULL) {
+		(void)mri_dataplane_end_threads(dp);
 		mr_dataplane_drain(base, CLOSE_MS, NULL, NULL);
+	}
 	mr_dataplane_close_ports(base);
 	err = mr_pool_destroy(base->pool, reterr_reason);
 	if (err < 0)

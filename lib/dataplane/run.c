@@ -134,11 +134,6 @@ int mr_dataplane_fd(struct mr_dataplane *base, struct mr_reason *reterr_reason)
 	struct mr_worker *worker = mr_workers_get(base->workers, 0);
 	int err = 0;
 
-	if (base->n_workers > 1)
-		return mr_fail(reterr_reason, -EINVAL,
-			       "an event loop runs one worker, but there are "
-			       "%u; open with n_workers 1",
-			       base->n_workers);
 	if (!dp->is_attached)
 		err = mr_worker_attach(worker, reterr_reason);
 	if (err < 0)
@@ -147,20 +142,58 @@ int mr_dataplane_fd(struct mr_dataplane *base, struct mr_reason *reterr_reason)
 	return mr_worker_fd(worker, reterr_reason);
 }
 
+int mri_dataplane_end_threads(struct mri_dataplane *dp)
+{
+	int err;
+
+	if (!dp->has_threads)
+		return 0;
+	mr_workers_stop(dp->base.workers);
+	err = mr_workers_join(dp->base.workers, JOIN_MS, NULL);
+	dp->has_threads = err == -ETIMEDOUT;
+	return err;
+}
+
+/* In the first step: threads for the workers that are not the caller's. */
+static int start_others(struct mri_dataplane *dp, mr_dataplane_fn *fn,
+			void *opaque)
+{
+	int err;
+
+	if (__atomic_load_n(&dp->is_stopping, __ATOMIC_SEQ_CST))
+		return 0; /* the step ends at once */
+	dp->fn = fn;
+	dp->opaque = opaque;
+	err = mr_workers_start(dp->base.workers, run_worker, dp, NULL);
+	dp->has_threads = err == 0;
+	if (__atomic_load_n(&dp->is_stopping, __ATOMIC_SEQ_CST))
+		mr_workers_stop(dp->base.workers); /* starting cancels it */
+	return err;
+}
+
 int mr_dataplane_step(struct mr_dataplane *base, mr_dataplane_fn *fn,
 		      void *opaque)
 {
 	struct mri_dataplane *dp = (struct mri_dataplane *)base;
 	struct mr_worker *worker = mr_workers_get(base->workers, 0);
 	uint32_t n;
-	int wait_ms;
+	int wait_ms, err;
 
+	if (base->n_workers > 1 && !dp->has_threads) {
+		err = start_others(dp, fn, opaque);
+		if (err < 0)
+			return err;
+	}
 	if (dp->is_paused)
 		mr_worker_resume(worker);
 	n = do_round(worker, fn, opaque);
 	wait_ms = mr_worker_pause(worker, n);
 	dp->is_paused = wait_ms > 0;
 	poll_ports(dp, n);
+	if (wait_ms < 0) {
+		err = mri_dataplane_end_threads(dp);
+		return err < 0 ? err : wait_ms;
+	}
 	return wait_ms < PORTS_MS ? wait_ms : PORTS_MS;
 }
 

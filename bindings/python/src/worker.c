@@ -246,6 +246,10 @@ PyObject *mri_dataplane_fileno(PyObject *object, PyObject *nothing)
 		return NULL;
 	if (self->queues != NULL ? self->thread != thread : self->is_running)
 		return mri_raise(-EBUSY, "another thread runs the data plane");
+	/* Others would call the function without the GIL. */
+	if (self->dp->n_workers > 1)
+		return mri_raise(-EINVAL, "an event loop runs one worker: open "
+					  "with n_workers=1");
 	fd = mr_dataplane_fd(self->dp, &why);
 	if (fd < 0)
 		return mri_raise(fd, why.text);

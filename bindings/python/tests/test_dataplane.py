@@ -198,7 +198,7 @@ def test_exception_of_a_step_is_raised_and_the_next_one_goes_on() -> None:
 def test_an_event_loop_has_one_worker() -> None:
     with Dataplane("null:queues=2", n_workers=2) as dp, pytest.raises(Error) as caught:
         dp.fileno()
-    assert caught.value.errno == errno.EINVAL and "n_workers 1" in str(caught.value)
+    assert caught.value.errno == errno.EINVAL and "n_workers=1" in str(caught.value)
 
 
 def test_only_one_thread_steps() -> None:

@@ -157,15 +157,14 @@ MR_API int mr_dataplane_run(struct mr_dataplane *dp, mr_dataplane_fn *fn,
 MR_API void mr_dataplane_stop(struct mr_dataplane *dp);
 
 /**
- * Make the calling thread the worker of a program with an event loop, which
+ * Make the calling thread worker 0 of a program with an event loop, which
  * calls mr_dataplane_step() before it waits for the first time:
  *
  *     while ((ms = mr_dataplane_step(dp, forward, NULL)) >= 0)
  *             poll(fds, n_fds, ms);
  *
- * @return an fd that is readable when mr_dataplane_step() has work; or
- *   -EINVAL  there are several workers: open with n_workers 1
- *   others   as mr_worker_attach(), mr_worker_fd()
+ * @return an fd that is readable when mr_dataplane_step() has work; or an error
+ *         as mr_worker_attach(), mr_worker_fd()
  *
  * Owner:  the data plane, of the fd.
  * Thread: that of mr_dataplane_step().
@@ -174,11 +173,15 @@ MR_API int mr_dataplane_fd(struct mr_dataplane *dp,
 			   struct mr_reason *reterr_reason);
 
 /**
- * One round of the worker, for a thread that called mr_dataplane_fd(). Calls
- * mr_port_poll() as mr_dataplane_run() does.
+ * One round of worker 0, for a thread that called mr_dataplane_fd(). Calls
+ * mr_port_poll() as mr_dataplane_run() does. The first call starts a thread for
+ * each other worker, which calls @p fn with @p opaque of that call.
  *
  * @return how many ms the caller may wait for the fd, at most; 0: call this
- *         again now; or -ECANCELED after mr_dataplane_stop()
+ *         again now; or
+ *   -ECANCELED  mr_dataplane_stop() was called, and the threads have ended
+ *   -ETIMEDOUT  one has not ended within 5 s of the stop; call again
+ *   others      as mr_workers_start(); no thread was started
  *
  * Owner: unchanged. Thread: that of mr_dataplane_fd().
  */

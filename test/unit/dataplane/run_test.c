@@ -230,14 +230,45 @@ PLANE_TEST(an_event_loop_runs_the_worker)
 	send_to(0, 0, 10); /* what nobody receives */
 }
 
-PLANE_TEST(an_event_loop_runs_only_one_worker)
+static uint32_t n_of_queue(uint32_t i)
 {
-	struct mr_reason why;
+	return __atomic_load_n(&done.n_by_queue[i], __ATOMIC_RELAXED);
+}
 
+PLANE_TEST_MT(an_event_loop_runs_worker_0_beside_the_others)
+{
 	need_two_cores();
 	open_to_run(queues, 2, MR_IDLE_ADAPTIVE);
-	assert_int_equal(mr_dataplane_fd(dp, &why), -EINVAL);
-	assert_reason_has(&why, "open with n_workers 1");
+	assert_true(mr_dataplane_fd(dp, NULL) >= 0);
+	send_to(0, 0, 100);
+	send_to(0, 1, 70);
+	while (n_of_queue(0) < 100 || n_of_queue(1) < 70)
+		assert_true(mr_dataplane_step(dp, forward, &done) >= 0);
+	mr_dataplane_stop(dp);
+	assert_int_equal(mr_dataplane_step(dp, forward, &done), -ECANCELED);
+	assert_int_equal(mr_workers_join(dp->workers, 0, NULL), 0);
+	assert_int_equal(mr_dataplane_step(dp, forward, &done), -ECANCELED);
+	assert_int_equal(receive_from(1), 170);
+}
+
+PLANE_TEST_MT(workers_of_an_event_loop_end_when_it_is_closed)
+{
+	need_two_cores();
+	open_to_run(queues, 2, MR_IDLE_ADAPTIVE);
+	assert_true(mr_dataplane_fd(dp, NULL) >= 0);
+	send_to(0, 1, 1);
+	while (n_of_queue(1) == 0)
+		assert_true(mr_dataplane_step(dp, forward, &done) >= 0);
+}
+
+PLANE_TEST_MT(a_stop_before_the_first_step_starts_no_worker)
+{
+	need_two_cores();
+	open_to_run(queues, 2, MR_IDLE_ADAPTIVE);
+	assert_true(mr_dataplane_fd(dp, NULL) >= 0);
+	mr_dataplane_stop(dp);
+	assert_int_equal(mr_dataplane_step(dp, forward, &done), -ECANCELED);
+	assert_int_equal(n_of_queue(1), 0);
 }
 
 static uint64_t later_ns; /* atomic: what the clock is ahead */
