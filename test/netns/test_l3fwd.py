@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """examples/l3fwd.c: kernels of hosts, routed through it."""
-import random
 import re
 import signal
 import time
@@ -198,17 +197,11 @@ def test_wrong_arguments_get_one_line(lab, words, status):
 
 
 def test_a_million_routes_are_loaded(lab):
-    """Half of them with a next hop that is not there."""
-    numbers = random.Random(1).sample(range(11 << 16, 200 << 16), 1_000_000)
-    lines = [f"{n >> 16}.{n >> 8 & 255}.{n & 255}.0/24 10.2.0.{2 + 75 * (n & 1)}\n"
-             for n in numbers]
-    router = Router(lab, text=ROUTES + "".join(lines))
-    router.reach(HOSTS[1][0])
-    for n in numbers[:4]:
-        address = f"{n >> 16}.{n >> 8 & 255}.{n & 255}.9"
-        if n & 1:
-            said_by_ping(router.hosts[0], address)
-        else:
-            router.hosts[1].ip("address", "add", address, "dev", "h0")
-            router.reach(address)
+    """Of odd numbers, to a next hop that is not there."""
+    router = Router(lab, text=ROUTES + "".join(
+        f"{n >> 16}.{n >> 8 & 255}.{n & 255}.0/24 10.2.0.{2 + n % 2 * 75}\n"
+        for n in range(11 << 16, (11 << 16) + 1_000_000)))
+    for address in "11.0.0.9", "26.66.60.9":  # the first and one of the last
+        router.hosts[1].ip("address", "add", address, "dev", "h0")
+        router.reach(address)
     router.stop()
