@@ -99,7 +99,8 @@ int mr_answer_create(struct mr_cache *cache,
 		(void)mri_neighbours_links(c.neighbours, &n_links);
 		if (c.link >= n_links)
 			return mr_fail(reterr_reason, -EINVAL,
-				       "mr_answer_config.link is %u of %u",
+				       "mr_answer_config.link is %u, but there "
+				       "are %u links",
 				       c.link, n_links);
 		if (c.n_ipv4 == 0 && c.n_ipv6 == 0)
 			take_addresses(&c, &addresses);

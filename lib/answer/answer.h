@@ -43,9 +43,13 @@ struct mri_request {
 
 /* Of a frame of n entries: MR_ANSWER_ARP to _ECHO6, _MALFORMED, or
  * MRI_ANSWER_NOT_US. Fills ret_request, except perhaps with the last. */
-uint32_t mri_answer_classify(const struct mr_answer *answer,
-			     struct mr_frame *frames, struct mr_meta *meta,
-			     uint32_t n, struct mri_request *ret_request);
+uint32_t mri_answer_classify(struct mr_answer *answer, struct mr_frame *frames,
+			     struct mr_meta *meta, uint32_t n,
+			     struct mri_request *ret_request);
+/* With neighbours: note what a frame says of its sender. What it is now: a
+ * reply that nobody else needs is MR_ANSWER_LEARNT. */
+uint32_t mri_answer_learn(struct mr_answer *answer,
+			  const struct mri_request *request, uint32_t what);
 /* Write the answer. The frame is exclusively owned. False: no room for it. */
 bool mri_answer_write(const struct mr_answer *answer,
 		      struct mri_request *request, uint32_t what);

@@ -33,10 +33,8 @@ bool mri_answer_take_token(struct mr_answer *answer, uint32_t limit)
 	return true;
 }
 
-/* Note what a frame says of its sender. What it is now: a reply that nobody
- * else needs is MR_ANSWER_LEARNT. */
-static uint32_t learn(struct mr_answer *answer,
-		      const struct mri_request *request, uint32_t what)
+uint32_t mri_answer_learn(struct mr_answer *answer,
+			  const struct mri_request *request, uint32_t what)
 {
 	const bool is_asked =
 		what == MR_ANSWER_ARP || what == MR_ANSWER_SOLICITATION;
@@ -58,13 +56,9 @@ static enum verdict answer_frame(struct mr_answer *answer,
 				 uint32_t n)
 {
 	struct mri_request request;
-	uint32_t what;
+	uint32_t what = mri_answer_classify(answer, frames, meta, n, &request);
 	int err;
 
-	request.frames = NULL;
-	what = mri_answer_classify(answer, frames, meta, n, &request);
-	if (answer->config.neighbours != NULL && request.frames != NULL)
-		what = learn(answer, &request, what);
 	if (what == MRI_ANSWER_NOT_US)
 		return LEFT;
 	if (what <= MR_ANSWER_ECHO6) {

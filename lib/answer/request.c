@@ -222,9 +222,9 @@ static uint32_t classify_ipv6(const struct mr_answer *answer,
 	return MR_ANSWER_ECHO6;
 }
 
-uint32_t mri_answer_classify(const struct mr_answer *answer,
-			     struct mr_frame *frames, struct mr_meta *meta,
-			     uint32_t n, struct mri_request *ret_request)
+uint32_t mri_answer_classify(struct mr_answer *answer, struct mr_frame *frames,
+			     struct mr_meta *meta, uint32_t n,
+			     struct mri_request *ret_request)
 {
 	struct mri_request r = { .frames = frames,
 				 .meta = meta,
@@ -250,5 +250,7 @@ uint32_t mri_answer_classify(const struct mr_answer *answer,
 	if (what != MRI_ANSWER_NOT_US && r.bytes[6] & 1)
 		what = MR_ANSWER_MALFORMED; /* from a group */
 	*ret_request = r;
-	return what;
+	return answer->config.neighbours == NULL ?
+		       what :
+		       mri_answer_learn(answer, &r, what);
 }

@@ -213,7 +213,7 @@ static void open_answer_of_link(void)
 
 	assert_int_equal(mr_answer_create(f.cache, &config, &answer, &why),
 			 -EINVAL);
-	assert_non_null(strstr(why.text, "link is 2 of 2"));
+	assert_non_null(strstr(why.text, "link is 2, but there are 2 links"));
 	config.link = 0;
 	assert_int_equal(mr_answer_create(f.cache, &config, &answer, NULL), 0);
 	f.now_ns = now_ns;
