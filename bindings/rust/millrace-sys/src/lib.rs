@@ -16,7 +16,7 @@ macro_rules! opaque {
         })*
     };
 }
-opaque!(mr_cache mr_ctx mr_flow_table mr_lpm mr_pool mr_port mr_queue mr_region mr_ring_spsc mr_rules mr_rxq mr_txq mr_workers);
+opaque!(mr_answer mr_cache mr_ctx mr_flow_table mr_lpm mr_pool mr_port mr_queue mr_region mr_ring_spsc mr_rules mr_rxq mr_txq mr_workers);
 
 pub const MR_MAX_SEGS: u32 = 18;
 pub const MR_BURST_MAX: u32 = 256;
@@ -422,6 +422,30 @@ pub struct mr_steer_rule {
 }
 
 #[repr(C)]
+pub struct mr_answer_config {
+    pub size: u32,
+    pub mac: [u8; 6],
+    pub vlans: [u16; 2],
+    pub reserved: u16,
+    pub n_ipv4: u32,
+    pub n_ipv6: u32,
+    pub ipv4: *const u32,
+    pub ipv6: *mut c_void,
+    pub per_s: u32,
+    pub burst: u32,
+    pub is_router: u32,
+    pub link: u32,
+    pub neighbours: *mut c_void,
+}
+
+#[repr(C)]
+pub struct mr_answer_stats {
+    pub size: u32,
+    pub reserved: u32,
+    pub counts: [u64; 16],
+}
+
+#[repr(C)]
 pub struct mr_flow_config {
     pub size: u32,
     pub key_bytes: u32,
@@ -535,6 +559,12 @@ unsafe extern "C" {
     pub fn mr_flow_add(table: *mut mr_flow_table, key: *const c_void, ret_id: *mut u32) -> c_int;
     pub fn mr_flow_remove(table: *mut mr_flow_table, id: u32);
     pub fn mr_flow_stats(table: *const mr_flow_table, stats: *mut mr_flow_stats) -> c_int;
+
+    pub fn mr_answer_create(cache: *mut mr_cache, config: *const mr_answer_config, ret_answer: *mut *mut mr_answer, why: *mut mr_reason) -> c_int;
+    pub fn mr_answer_destroy(answer: *mut mr_answer);
+    pub fn mr_answer_burst(answer: *mut mr_answer, frames: *mut mr_frame, metas: *mut mr_meta, n: u32, ret_n_replies: *mut u32) -> u32;
+    pub fn mr_answer_stats(answer: *const mr_answer, stats: *mut mr_answer_stats) -> c_int;
+    pub fn mr_answer_name(i: u32) -> *const c_char;
 
     pub fn mr_lpm_create(ctx: *mut mr_ctx, addr_bytes: u32, n_max: u32, ret_lpm: *mut *mut mr_lpm, why: *mut mr_reason) -> c_int;
     pub fn mr_lpm_destroy(lpm: *mut mr_lpm);

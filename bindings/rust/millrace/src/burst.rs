@@ -82,6 +82,12 @@ impl<const N: usize> Burst<N> {
         &mut self.entries[self.end..]
     }
 
+    /// Take ownership of entries. It is empty, and has room for them.
+    pub(crate) fn put(&mut self, entries: &[sys::mr_frame]) {
+        (self.start, self.end) = (0, entries.len());
+        self.entries[..entries.len()].copy_from_slice(entries);
+    }
+
     /// Take ownership of `n` entries that were written to its room.
     #[inline]
     pub(crate) fn extend(&mut self, n: usize) {

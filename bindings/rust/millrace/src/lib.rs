@@ -104,6 +104,7 @@
 //! The cache, queue, burst and frame of a call must belong to one pool. If
 //! they do not, the call panics before anything has moved.
 
+mod answer;
 mod burst;
 mod dataplane;
 mod device;
@@ -123,6 +124,7 @@ mod sync;
 mod tasks;
 mod worker;
 
+pub use answer::{Answer, AnswerConfig};
 pub use burst::Burst;
 pub use dataplane::{Dataplane, DataplaneConfig, DataplaneWorker, Stop, WorkerRxq};
 pub use device::{Rss, RssFields, SteerRule};

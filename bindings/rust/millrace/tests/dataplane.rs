@@ -4,7 +4,8 @@ mod common;
 
 use common::{at_rest, frame};
 use millrace::{
-    Burst, Cache, DataplaneConfig, DataplaneWorker, FlowTable, Lpm, Port, Safety, Stop, WorkerRxq,
+    Answer, AnswerConfig, Burst, Cache, DataplaneConfig, DataplaneWorker, FlowTable, Lpm, Port,
+    Safety, Stop, WorkerRxq,
 };
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -274,6 +275,50 @@ fn routes_change_while_other_threads_look_them_up() {
     assert_eq!(routes.remove(host, 128).unwrap_err().errno(), 2);
     assert_eq!(routes.add(host, 129, 0).unwrap_err().errno(), 22);
     assert_eq!(Lpm::<4>::new(&ctx, 0).err().unwrap().errno(), 22);
+}
+
+#[test]
+fn requests_are_answered_and_the_rest_is_left() {
+    let dataplane = config(1).open(&["null:"]).unwrap();
+    let pool = dataplane.pool().clone();
+    let mut cache = Cache::new(&pool).unwrap();
+    let mut answer = Answer::new(
+        &cache,
+        &AnswerConfig {
+            mac: [2, 0, 0, 0, 0, 1],
+            ipv4: vec![[192, 0, 2, 1].into()],
+            ipv6: vec!["2001:db8::1".parse().unwrap()],
+            burst: 1,
+            per_s: 1,
+            ..AnswerConfig::default()
+        },
+    )
+    .unwrap();
+    let mut request = [0xff_u8; 60];
+    request[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 2]);
+    request[12..22].copy_from_slice(&[8, 6, 0, 1, 8, 0, 6, 4, 0, 1]);
+    request[22..32].copy_from_slice(&[2, 0, 0, 0, 0, 2, 192, 0, 2, 2]);
+    request[38..42].copy_from_slice(&[192, 0, 2, 1]);
+    let (mut burst, mut answers) = (Burst::<32>::new(&pool), Burst::<32>::new(&pool));
+    for bytes in [[7; 60], request, [8; 60], request] {
+        burst.push(frame(&mut cache, &bytes)).ok().unwrap();
+    }
+    answer.take(&mut cache, &mut burst, &mut answers);
+    let left: Vec<_> = burst.iter().map(|view| view.bytes()[0]).collect();
+    assert_eq!(left, [7, 8]);
+    let reply = answers.pop().unwrap();
+    assert_eq!(reply.view().bytes()[..6], [2, 0, 0, 0, 0, 2]);
+    assert_eq!(reply.view().bytes()[20..28], [0, 2, 2, 0, 0, 0, 0, 1]);
+    assert!(answers.is_empty(), "the second is over the rate");
+    let stats = answer.stats();
+    assert!(stats.contains(&("arp", 1)) && stats.contains(&("limited", 1)));
+    let group = AnswerConfig {
+        mac: [1; 6],
+        ..AnswerConfig::default()
+    };
+    assert_eq!(Answer::new(&cache, &group).err().unwrap().errno(), 22);
+    drop((reply, burst, answers, cache, answer, dataplane));
+    at_rest(&pool);
 }
 
 #[test]
