@@ -26,6 +26,9 @@ MR_BEGIN_DECLS
  * and used as long as it answers. A slot that was not used for a minute, or for
  * three seconds if it is of an unknown neighbour, is given to another.
  *
+ * Hosts of a link can fill the table, by asking for our address or sending
+ * through us, with many addresses; neighbours that are known stay.
+ *
  * Finding a known neighbour takes no lock; all else takes a mutex for a moment.
  */
 
