@@ -206,12 +206,12 @@ static const char *use_line(const char *line)
 	if (parse_addr(next, &hop.addr)) {
 		to = find_hop(&hop.addr);
 		if (to == NULL || !to->is_link)
-			return "no address above is in its next hop's network";
+			return "add an address in its next hop's network above";
 		hop.port = to->port;
 	} else if (sscanf(next, "%3u%n", &hop.port, &end) != 1 || next[end] ||
 		   hop.port >= n_ports ||
 		   memcmp(links[hop.port].own[is4], &none, 16) != 0) {
-		return "no such port (0 is the first), or it has an address";
+		return "ports count from 0, and have one address of a family";
 	} else {
 		memcpy(links[hop.port].own[is4], &addr, 16);
 		hop = (struct hop){ hop.port, 1, none };
