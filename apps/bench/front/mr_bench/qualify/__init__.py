@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mr-bench qualify: figures of a NIC, from two ports that a cable joins, by one command."""
 
+import importlib
 import os
 import re
 import shlex
 import shutil
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -159,11 +160,19 @@ class Worker(Runner):
                 self.record.note(planned.name, {}, 1)
 
 
+def _renderer() -> Callable[[dict[str, Any]], str] | None:
+    """What makes the page; None: a package is missing."""
+    try:
+        return importlib.import_module("mr_bench.page.qualified").render_qualified  # type: ignore[no-any-return]
+    except ModuleNotFoundError:
+        return None
+
+
 class Qualification:
     """A run, from the check of the ports to the page."""
 
     def __init__(self, given: dict[str, list[str]], words: list[str], line: list[str]) -> None:
-        self.given = given
+        self.given, self.render = given, _renderer()
         is_quick = "quick" in given
         self.drivers = _list(given, "drivers", NAMES)
         devices = _list(given, "devices", DEVICES)
@@ -302,14 +311,11 @@ class Qualification:
         for line in summary.text(self.root):
             output.say(line)
         output.say(f"\n{self.path}", end="")
-        try:
-            from mr_bench.page.qualified import render_qualified
-
-            output.write(str(page), render_qualified(self.root))
+        if self.render is None:
+            output.say("; no page: install python3-jinja2 and python3-matplotlib, then --resume")
+        else:
+            output.write(str(page), self.render(self.root))
             output.say(f", and as a page {page}")
-        except ModuleNotFoundError as missing:
-            package = f"python3-{(missing.name or '').partition('.')[0]}"
-            output.say(f"; no page: install {package}, and write it with --resume")
         if why:
             complain(why)
         failed = any(check.is_failed for check in checks.of(self.root))

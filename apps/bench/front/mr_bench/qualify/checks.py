@@ -41,6 +41,7 @@ def read_tap(record: Record, name: str) -> dict[str, Any]:
         is_skipped = "SKIP" in result[2]
         is_failing = result[1] == "not ok" and not is_skipped
         if is_failing:
+            found["status"] = "failed"
             found["failed"].append({"name": result[3], "why": " ".join(said)})
         else:
             found["skipped" if is_skipped else "passed"] += 1

@@ -12,7 +12,6 @@ from typing import Any
 from mr_bench import machine
 from mr_bench.runner import end_with_parent
 from mr_bench.values import UsageError
-from mr_support import program
 from mr_support.options import Wrong
 
 BDF = r"(?:[0-9a-f]{4,}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
@@ -25,19 +24,23 @@ class Refused(Wrong):
     """The run cannot begin: the cause and the remedy, one line."""
 
 
+def _folder() -> Path:
+    """Where this program is."""
+    return Path(__file__).resolve().parents[2].parent
+
+
 def find_program(name: str) -> str:
     """The path of another program of Millrace: beside this one, or in the same build."""
-    here = Path(__file__).resolve().parents[2].parent
-    folder = here.parent / name.removeprefix("mr-")
-    return str(next((path for path in (here / name, folder / name) if path.exists()), name))
+    places = _folder(), _folder().parent / name.removeprefix("mr-")
+    return str(next((place / name for place in places if (place / name).exists()), name))
 
 
 def find_conformance() -> str:
     """The path of the conformance suite, of the development package; "": not installed."""
-    top = program.companion().parents[2]
-    places = "test/conformance/wire", "lib*/millrace", "lib/*/millrace"
-    found = (path for place in places for path in sorted(top.glob(f"{place}/mr-conformance")))
-    return next(map(str, found), "")
+    found = list(_folder().glob("mr-conformance"))
+    for place in "lib*/millrace", "lib/*/millrace", "../test/conformance/wire":
+        found += sorted(_folder().parent.glob(f"{place}/mr-conformance"))
+    return str(next(iter(found), ""))
 
 
 def ask(*words: str) -> tuple[int, str, str]:
@@ -136,6 +139,13 @@ def _sysfs(netdev: str, name: str) -> str:
         return ""
 
 
+def netdev_of(bdf: str) -> str:
+    """The interface of a PCI function; "": it has none."""
+    folder = Path(f"/sys/bus/pci/devices/{bdf}")
+    names = [*folder.glob("net/*"), *folder.glob("virtio*/net/*")]
+    return names[0].name if names else ""
+
+
 def _bdf_of(netdev: str) -> str:
     """Of the PCI function below an interface, for virtio one folder above."""
     path = os.path.realpath(f"/sys/class/net/{netdev}/device")
@@ -148,9 +158,7 @@ def _read(word: str) -> Port:
     netdev, bdf = text, ""
     if re.fullmatch(BDF, text.lower()):
         bdf = text.lower() if text.count(":") == 2 else f"0000:{text.lower()}"
-        folder = f"/sys/bus/pci/devices/{bdf}"
-        names = [*Path(folder).glob("net/*"), *Path(folder).glob("virtio*/net/*")]
-        netdev = names[0].name if names else ""
+        netdev = netdev_of(bdf)
     if "/" in text or not text or text in (".", ".."):
         raise UsageError(
             f"qualify: '{word}' is not an interface or PCI address; 'ip link' lists them"

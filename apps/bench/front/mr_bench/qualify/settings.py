@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mr_bench.qualify.ports import Port, Refused, ask, ask_devices
+from mr_bench.qualify.ports import Port, Refused, ask, ask_devices, netdev_of
 from mr_support import output
 
 FOLDER = "/run/millrace"
@@ -74,8 +74,17 @@ def _meminfo(key: str) -> int:
     return next((int(line.split()[1]) for line in lines if line.startswith(key + ":")), 0)
 
 
+def _unbind(bdf: str, netdev: str) -> None:
+    """Give a NIC back to its driver; where no udev does that, its interface gets its name."""
+    ask_devices("unbind", bdf)
+    now = netdev_of(bdf)
+    if netdev and now not in ("", netdev):
+        _set_link(now, False)
+        ask("ip", "link", "set", "dev", now, "name", netdev)
+
+
 UNDO: dict[str, Callable[[Any], object]] = {
-    "bound": lambda bdf: ask_devices("unbind", bdf),
+    "bound": lambda value: _unbind(*value),
     "channels": lambda value: set_combined(*value),
     "link": lambda value: _set_link(*value),
     "huge_pages": lambda n: _huge_pages(-n),
@@ -137,10 +146,10 @@ class Settings:
 
     def bind(self, ports: list[Port]) -> str:
         """Give the NICs to vfio-pci; why not, or "". restore() gives them back."""
-        bdfs = [port.bdf for port in ports if not port.is_vfio]
-        for bdf in bdfs:
-            self._note("bound", bdf)
-        return ask_devices("bind", *bdfs)[2] if bdfs else ""
+        kernels = [port for port in ports if not port.is_vfio]
+        for port in kernels:
+            self._note("bound", [port.bdf, port.netdev])
+        return ask_devices("bind", *(port.bdf for port in kernels))[2] if kernels else ""
 
     def add_huge_pages(self) -> bool:
         """Whether EAL finds enough of them."""
