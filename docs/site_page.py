@@ -17,7 +17,8 @@ LINK = re.compile(r"\[([^][]+)\]\(([^()#:]*)(?:#([\w-]+))?\)")
 
 def heading_id(page, slug):
     """IDs of all pages share one name space."""
-    return "-".join((*page.relative_to(TOP).with_suffix("").parts, slug))
+    place = page.relative_to(TOP) if page.is_relative_to(TOP) else Path(page.name)
+    return "-".join((*place.with_suffix("").parts, slug))
 
 
 def with_ids(page, text):

@@ -83,6 +83,7 @@ def check_files(installed):
     assert "libmillrace.so" in links, links
     share = installed.include.parent / "share"
     assert (share / "doc/millrace/port-specs.md").exists()
+    assert (share / "doc/millrace/nics.md").exists()
     page = (share / "man/man7/mr-ports.7").read_text()
     assert "\\fBhead\\-wb\\fP" in page, page
     check_man(share / "man")
