@@ -14,6 +14,8 @@ from fetch import Missing
 HERE = Path(__file__).resolve().parent
 # Programs of the host that tests in the guest use, where there are any.
 HOST_PROGRAMS = ["ip", "ss", "ethtool"]
+# Commands of programs in Python whose modules they need besides.
+COMMANDS = {"mr-bench": ["qualify", "throughput", "loop"]}
 # Run a program in Python; which files it loaded: modules and shared objects.
 LOADED = """
 import os, runpy, sys
@@ -136,7 +138,8 @@ def add_program(image, path, name=None):
 
 def add_python(image, program, *arguments):
     """The interpreter of a program in Python, and what it loads with these
-    arguments. What is not the system's lies beside the program as it does here."""
+    arguments. What is not the system's lies beside the program as it does
+    here."""
     interpreter = program.read_bytes().split()[0][2:].decode()
     add_program(image, interpreter)
     image.link(interpreter.lstrip("/"), f"/bin/{Path(interpreter).name}")
@@ -180,6 +183,8 @@ def build(path, kernel, busybox, modules, nics, programs, files):
         add_program(image, program)
         if Path(program).read_bytes().startswith(b"#!"):
             add_python(image, Path(program))
+            for command in COMMANDS.get(Path(program).name, []):
+                add_python(image, Path(program), command, "--help")
     for file, name in files:
         image.file(name.lstrip("/"), Path(file).read_bytes(), 0o755)
         for library in libraries_of(file):
