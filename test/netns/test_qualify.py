@@ -85,6 +85,7 @@ def test_a_run_has_all_figures_and_puts_everything_back(cable):
     cable.place.ip("link", "set", "v0", "down")
     root = cable.run(*SHORT)
     assert root["complete"] and not any(cable.steps().values())
+    assert cable.place.link("v1")["address"] not in cable.out.read_text()
     driver, = root["drivers"]
     assert driver["conformance"]["status"] in ("passed", "not run")
     assert [port["mode"] for port in driver["ports"]] == ["copy", "copy"]

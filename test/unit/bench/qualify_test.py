@@ -2,6 +2,7 @@
 """qualify: cores, the output of the conformance suite, and the files in docs/nics."""
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -68,6 +69,7 @@ def test_files_of_nics_are_as_the_schema_says_and_are_listed():
         root = json.loads(path.read_text())
         SCHEMA.validate(root)
         assert root["complete"] and path.stat().st_size < 1 << 16, path
+        assert not re.search("([0-9a-f]{2}:){5}", path.read_text()), "a MAC address"
         listed = subprocess.run([sys.executable, TOP / "docs/nics.py", path],
                                 capture_output=True, text=True, check=True).stdout
         name = root["label"] or root["ports"][0]["name"]
