@@ -45,7 +45,10 @@ def section(root):
         nic = port["nic"]
         driver = nic.get("driver") or (nic["pci"] or {}).get("driver", "")
         firmware = nic.get("firmware") or "unknown"
-        yield f"- {port['name']}: {port['model'] or 'not in pci.ids'}, driver {driver}, firmware {firmware}"
+        pci = nic["pci"]
+        ids = f"{pci['vendor'][2:]}:{pci['device'][2:]}" if pci else "no PCI device"
+        model = f"{port['model']} ({ids})" if port["model"] else ids
+        yield f"- {port['name']}: {model}, driver {driver}, firmware {firmware}"
     yield f"- {machine['cpu']}, {machine['kernel']}{', ' if machine['guest'] else ''}{machine['guest']}"
     yield f"- Millrace {root['millrace']}, {root['date'][:10]}\n"
     yield line(summary.HEAD)
