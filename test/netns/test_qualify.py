@@ -116,6 +116,8 @@ def test_nonsense_is_refused_with_a_reason(cable):
     refused(cable, 1, "--resume: .*No such file.*start without it", "--resume",
             "v0", "v1")
     refused(cable, 2, "--seconds", "--seconds", "soon", "v0", "v1")
+    refused(cable, 2, "--out: the page has that name", "--out", "nic.html",
+            "v0", "v1")
     cable.place.ip("route", "add", "default", "dev", "v1")
     refused(cable, 1, "v1: it carries the default route.*name two ports",
             "v0", "v1")

@@ -133,6 +133,9 @@ class Worker(Runner):
                 run["trials"] = []
                 run["rows"] = self._cost(found)
             self.record.put("runs", {"name": name} | run)
+        if self.meter:  # of a step that failed
+            self.meter.close()
+            self.meter = None
 
     def _driver(self, name: str) -> dict[str, Any]:
         return next(one for one in self.record.root["drivers"] if one["name"] == name)
@@ -195,6 +198,8 @@ class Qualification:
         self.plan = Plan(seconds, sizes, 1 if is_quick else 2, devices, cores, self.ports[1].mac)
         self.root = self._begin(line)
         self.path = Path(given.get("out", [self._name()])[-1])
+        if self.path.suffix == ".html":
+            raise UsageError("--out: the page has that name; give the document's, such as nic.json")
         self.record = Record(self.path, self.root, "resume" in given)
 
     def _name(self) -> str:
