@@ -194,10 +194,10 @@ static int negotiate_features(struct virtio_port *port,
 	bool needs_sg;
 	int err;
 
-	err = mri_virtio_pci_begin(port, reason);
+	err = port->transport->begin(port, reason);
 	if (err < 0)
 		return err;
-	(void)mri_virtio_pci_read_facts(port, &port->facts);
+	(void)port->transport->read_facts(port, &port->facts);
 	err = choose_mtu(port, reason);
 	if (err < 0)
 		return err;
@@ -212,12 +212,11 @@ static int negotiate_features(struct virtio_port *port,
 	offered = port->offered;
 	if (o->rss == VIRTIO_AUTO && !mri_virtio_has_rss_enough(port))
 		offered &= ~virtio_bit(VIRTIO_F_RSS);
-	err = mri_virtio_choose(offered, o,
-				strcmp(mr_pci_mode(port->pci), "noiommu") != 0,
-				needs_sg, base->info->name, &features, reason);
+	err = mri_virtio_choose(offered, o, port->is_behind_iommu, needs_sg,
+				base->info->name, &features, reason);
 	if (err < 0)
 		return err;
-	err = mri_virtio_pci_accept(port, features, reason);
+	err = port->transport->accept(port, features, reason);
 	if (err < 0)
 		return err;
 	base->info->has_sg = virtio_has(port, VIRTIO_F_MRG_RXBUF);
@@ -243,10 +242,10 @@ static int set_irqs(struct virtio_port *port, struct mr_reason *reason)
 	if (port->irq_fds == NULL)
 		return mr_fail(reason, -ENOMEM, "%s: no memory for interrupts",
 			       port->base.info->name);
-	n_got = mr_pci_set_irqs(port->pci, n, port->irq_fds, reason);
-	if (n_got < 0 && n_got != -ENOTSUP)
+	n_got = port->transport->set_irqs(port, n, port->irq_fds, reason);
+	if (n_got < 0)
 		return n_got;
-	port->n_irqs = n_got > 0 ? (uint32_t)n_got : 0;
+	port->n_irqs = (uint32_t)n_got;
 	return 0;
 }
 
@@ -282,16 +281,14 @@ static uint64_t count_locked(const struct virtio_port *port)
 static void fill_info(struct virtio_port *port)
 {
 	struct mr_port_info *info = port->base.info;
-	const struct mr_pci_info *device = mr_pci_device(port->pci);
 
-	info->numa_node = device->numa_node;
+	port->transport->describe(port, info);
 	info->locked_bytes = count_locked(port);
 	info->has_mac = port->facts.has_mac;
 	memcpy(info->mac, port->facts.mac, sizeof(info->mac));
 	for (uint32_t i = 0; i < sizeof(offloads) / sizeof(offloads[0]); i++)
 		if (virtio_has(port, offloads[i].feature))
 			info->offloads |= offloads[i].offload;
-	snprintf(info->mode, sizeof(info->mode), "%s", mr_pci_mode(port->pci));
 	if (port->n_irqs < 1 + 2 * port->options.n_queues)
 		snprintf(info->why, sizeof(info->why),
 			 "the device has %u interrupts; sleeping on each queue "
@@ -305,21 +302,22 @@ static int start_device(struct virtio_port *port, struct mr_reason *reason)
 	const char *const name = port->base.info->name;
 	int err;
 
-	if (port->n_irqs > 0 && mri_virtio_pci_set_config_vector(port, 0) < 0)
+	if (port->n_irqs > 0 && port->transport->set_config_vector(port, 0) < 0)
 		return mr_fail(
 			reason, -EIO,
 			"%s: the device has no resources for an interrupt",
 			name);
 	err = mri_virtio_queues_start(port, reason);
 	if (err == 0 && virtio_has(port, VIRTIO_F_CTRL_VQ))
-		err = mri_virtio_pci_start_queue(port, &port->ctrl.vq, reason);
+		err = port->transport->start_queue(port, &port->ctrl.vq,
+						   reason);
 	if (err < 0)
 		return err;
-	if (mr_pci_set_bus_master(port->pci, true) < 0)
+	if (port->transport->set_master(port, true) < 0)
 		return mr_fail(reason, -EIO, "%s: cannot enable bus mastering",
 			       name);
-	mri_virtio_pci_add_status(port, VIRTIO_STATUS_DRIVER_OK);
-	if (mri_virtio_pci_status(port) & VIRTIO_STATUS_NEEDS_RESET)
+	port->transport->add_status(port, VIRTIO_STATUS_DRIVER_OK);
+	if (port->transport->status(port) & VIRTIO_STATUS_NEEDS_RESET)
 		return mr_fail(reason, -EIO, "%s: the device fails on start",
 			       name);
 	mri_virtio_queues_fill(port);
@@ -328,11 +326,9 @@ static int start_device(struct virtio_port *port, struct mr_reason *reason)
 
 static void stop_device(struct virtio_port *port)
 {
-	if (port->common.bar != NULL)
-		(void)mri_virtio_pci_reset(port);
+	(void)port->transport->reset(port);
 	/* A device that does not even reset is cut off. */
-	if (port->pci != NULL)
-		(void)mr_pci_set_bus_master(port->pci, false);
+	(void)port->transport->set_master(port, false);
 }
 
 /*
@@ -346,8 +342,8 @@ static int restart_without(struct virtio_port *port, uint32_t feature,
 	int err;
 
 	stop_device(port);
-	if ((err = mri_virtio_pci_begin(port, reason)) < 0 ||
-	    (err = mri_virtio_pci_accept(port, features, reason)) < 0)
+	if ((err = port->transport->begin(port, reason)) < 0 ||
+	    (err = port->transport->accept(port, features, reason)) < 0)
 		return err;
 	mri_virtio_queues_clear(port);
 	mri_virtio_ctrl_close(port);
@@ -365,23 +361,15 @@ static void virtio_close(struct mr_port *base)
 	mri_virtio_queues_free(port);
 	mri_virtio_ctrl_close(port);
 	mr_free(port->base.ctx, port->irq_fds);
-	mr_pci_close(port->pci);
+	port->transport->close(port);
 }
 
-static int open_steps(struct virtio_port *port, const char *bdf,
+static int open_steps(struct virtio_port *port, const char *device,
 		      struct mr_reason *reason)
 {
-	const struct mr_pci_config config = {
-		.size = sizeof(config),
-		.access = port->options.access,
-		.region = port->base.region,
-		.holder = port->base.info->name,
-	};
 	int err;
 
-	if ((err = mr_pci_open(port->base.ctx, bdf, &config, &port->pci,
-			       reason)) < 0 ||
-	    (err = mri_virtio_pci_find(port, reason)) < 0 ||
+	if ((err = port->transport->open(port, device, reason)) < 0 ||
 	    (err = negotiate_features(port, reason)) < 0 ||
 	    (err = set_irqs(port, reason)) < 0 ||
 	    (err = mri_virtio_queues_alloc(port, reason)) < 0)
@@ -416,6 +404,7 @@ static int virtio_open(struct mr_port *base, const struct mr_spec *spec,
 
 	if (err < 0)
 		return err;
+	port->transport = &mri_virtio_pci;
 	port->timer_fd = -1; /* like base->fd */
 	err = open_steps(port, mr_spec_device(spec), reterr_reason);
 	if (err < 0)

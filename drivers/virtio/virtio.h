@@ -162,14 +162,18 @@ struct virtio_facts {
 	bool has_mac;
 };
 
+struct virtio_transport;
+
 struct virtio_port {
 	struct mr_port base;
+	const struct virtio_transport *transport;
 	struct virtio_options options;
 	struct mr_pci *pci;
 	struct mr_bar bars[VIRTIO_N_BARS];
 	uint32_t mapped_bars; /* bits */
 	struct virtio_block common, notify, device;
 	uint32_t notify_multiplier;
+	bool is_behind_iommu;
 	uint64_t offered, features;
 	struct virtio_facts facts; /* as of open */
 	uint32_t header_bytes;
@@ -258,34 +262,60 @@ int mri_virtio_choose(uint64_t offered, const struct virtio_options *options,
 		      bool is_behind_iommu, bool needs_sg, const char *name,
 		      uint64_t *ret_features, struct mr_reason *reterr_reason);
 
-/* virtio_pci.c */
-int mri_virtio_pci_find(struct virtio_port *port, struct mr_reason *reason);
-int mri_virtio_pci_reset(struct virtio_port *port);
-/* Reset, and read the offered features. -ENODEV, -EIO. */
-int mri_virtio_pci_begin(struct virtio_port *port, struct mr_reason *reason);
-int mri_virtio_pci_accept(struct virtio_port *port, uint64_t features,
-			  struct mr_reason *reason);
-uint32_t mri_virtio_pci_status(const struct virtio_port *port);
-void mri_virtio_pci_add_status(struct virtio_port *port, uint32_t bits);
-uint32_t mri_virtio_pci_generation(const struct virtio_port *port);
-/* Returns their generation. */
-uint32_t mri_virtio_pci_read_facts(const struct virtio_port *port,
-				   struct virtio_facts *ret_facts);
-/* Whether the device has a link now: one register. */
-bool mri_virtio_pci_has_link(const struct virtio_port *port);
-/* The maximum size of queue `number`; 0: it does not exist. */
-uint32_t mri_virtio_pci_max_entries(const struct virtio_port *port,
-				    uint32_t number);
-int mri_virtio_pci_set_config_vector(const struct virtio_port *port,
-				     uint32_t vector);
-/* Configure a queue in the device, and enable it. */
-int mri_virtio_pci_start_queue(const struct virtio_port *port,
-			       struct virtio_vq *vq, struct mr_reason *reason);
-void mri_virtio_pci_reset_queue(const struct virtio_port *port,
+/*
+ * The way to a device. The functions run on one thread at a time, since
+ * selecting a queue or half of the features changes a shared register.
+ */
+struct virtio_transport {
+	/* What accepts no ACCESS_PLATFORM, and enables queues one by one. */
+	bool is_user;
+	/* Find the device. close() follows, also after an error. */
+	int (*open)(struct virtio_port *port, const char *device,
+		    struct mr_reason *reason);
+	void (*close)(struct virtio_port *port);
+	int (*reset)(struct virtio_port *port);
+	/* Reset, and read the offered features. -ENODEV, -EIO. */
+	int (*begin)(struct virtio_port *port, struct mr_reason *reason);
+	int (*accept)(struct virtio_port *port, uint64_t features,
+		      struct mr_reason *reason);
+	uint32_t (*status)(const struct virtio_port *port);
+	void (*add_status)(struct virtio_port *port, uint32_t bits);
+	uint32_t (*generation)(const struct virtio_port *port);
+	/* Returns their generation. */
+	uint32_t (*read_facts)(const struct virtio_port *port,
+			       struct virtio_facts *ret_facts);
+	/* Whether the device has a link now. */
+	bool (*has_link)(const struct virtio_port *port);
+	/* The maximum size of queue `number`; 0: it does not exist. */
+	uint32_t (*max_entries)(const struct virtio_port *port,
 				uint32_t number);
-/* Whether the reset has ended: 0, -EAGAIN, or -ENODEV. */
-int mri_virtio_pci_look_at_reset(const struct virtio_port *port,
-				 uint32_t number);
+	/* Interrupts as eventfds: how many of n; 0: the device has none. */
+	int (*set_irqs)(struct virtio_port *port, uint32_t n, int *ret_fds,
+			struct mr_reason *reason);
+	int (*set_config_vector)(const struct virtio_port *port,
+				 uint32_t vector);
+	/* Configure a queue in the device, and enable it. */
+	int (*start_queue)(const struct virtio_port *port, struct virtio_vq *vq,
+			   struct mr_reason *reason);
+	/* Begin or continue the reset of a queue; 0: it has ended. -EAGAIN: not
+	 * yet. -ENODEV, -ENOTSUP. */
+	int (*reset_queue)(struct virtio_port *port, struct virtio_vq *vq);
+	/* Let the device use memory, or cut it off. */
+	int (*set_master)(struct virtio_port *port, bool is_on);
+	int (*alloc_dma)(struct virtio_port *port, uint64_t n_bytes,
+			 struct mr_dma *ret_dma, struct mr_reason *reason);
+	void (*free_dma)(struct virtio_port *port, struct mr_dma *dma);
+	/* Where the device sees address 0 of the region. */
+	uint64_t (*region_iova)(const struct virtio_port *port);
+	/* Readable when events() has something; -1: none. */
+	int (*event_fd)(const struct virtio_port *port);
+	uint32_t (*events)(struct virtio_port *port); /* MR_PCI_EVENT_* */
+	/* Fill mode and NUMA node. */
+	void (*describe)(const struct virtio_port *port,
+			 struct mr_port_info *info);
+};
+
+extern const struct virtio_transport mri_virtio_pci;
 
 /* virtio_queue.c */
 /* Set which lengths the queues accept and send, for this MTU. */

@@ -42,7 +42,7 @@ int mri_virtio_ctrl_open(struct virtio_port *port, struct mr_reason *reason)
 						   virtio_bit(VIRTIO_F_RSS)) ?
 					 port->facts.max_pairs :
 					 1;
-	uint32_t n = mri_virtio_pci_max_entries(port, 2 * n_pairs);
+	uint32_t n = port->transport->max_entries(port, 2 * n_pairs);
 	int err;
 
 	if (n < 4)
@@ -53,15 +53,15 @@ int mri_virtio_ctrl_open(struct virtio_port *port, struct mr_reason *reason)
 	err = mri_virtio_vq_alloc(port, &ctrl->vq, 2 * n_pairs,
 				  n < MAX_ENTRIES ? n : MAX_ENTRIES, reason);
 	if (err == 0)
-		err = mr_pci_dma_alloc(port->pci, MEMORY_BYTES, &ctrl->memory,
-				       reason);
+		err = port->transport->alloc_dma(port, MEMORY_BYTES,
+						 &ctrl->memory, reason);
 	return err;
 }
 
 void mri_virtio_ctrl_close(struct virtio_port *port)
 {
-	mr_pci_dma_free(port->pci, &port->ctrl.memory);
-	mr_pci_dma_free(port->pci, &port->ctrl.vq.dma);
+	port->transport->free_dma(port, &port->ctrl.memory);
+	port->transport->free_dma(port, &port->ctrl.vq.dma);
 }
 
 /* Write a command and room for the answer. Returns how many descriptors. */
@@ -148,7 +148,7 @@ static int look(struct virtio_ctrl *ctrl)
 /* 0, or the reason to stop waiting. */
 static int give_up(const struct virtio_port *port, uint32_t n_naps)
 {
-	const uint32_t status = mri_virtio_pci_status(port);
+	const uint32_t status = port->transport->status(port);
 
 	if (status == VIRTIO_STATUS_GONE)
 		return -ENODEV;

@@ -82,7 +82,7 @@ int mri_virtio_events_open(struct virtio_port *port, struct mr_reason *reason)
 	if (port->base.fd < 0 || port->timer_fd < 0 ||
 	    watch(port->base.fd, port->timer_fd) < 0 ||
 	    watch(port->base.fd, config_fd) < 0 ||
-	    watch(port->base.fd, mr_pci_event_fd(port->pci)) < 0)
+	    watch(port->base.fd, port->transport->event_fd(port)) < 0)
 		return mr_fail(reason, -EIO, "%s: no epoll or timer: %s",
 			       port->base.info->name, mr_strerror(errno));
 	return 0;
@@ -128,10 +128,10 @@ static bool follow_link(struct virtio_port *port,
  */
 static bool has_news(const struct virtio_port *port, bool is_told)
 {
-	if (is_told || mri_virtio_pci_generation(port) != port->generation)
+	if (is_told || port->transport->generation(port) != port->generation)
 		return true;
 	return (!port->is_up || port->n_irqs == 0) &&
-	       mri_virtio_pci_has_link(port) != (port->is_up != 0);
+	       port->transport->has_link(port) != (port->is_up != 0);
 }
 
 /* Follow a configuration that may have changed. */
@@ -141,7 +141,7 @@ static int follow_config(struct virtio_port *port)
 	struct virtio_facts facts;
 	int n_events = 0;
 
-	port->generation = mri_virtio_pci_read_facts(port, &facts);
+	port->generation = port->transport->read_facts(port, &facts);
 	if (follow_link(port, &facts)) {
 		mr_log(port->base.ctx, MR_LOG_INFO, "%s: link %s",
 		       port->base.info->name, port->is_up ? "up" : "down");
@@ -169,7 +169,7 @@ void mri_virtio_read_link(struct virtio_port *port)
 {
 	struct virtio_facts facts;
 
-	port->generation = mri_virtio_pci_read_facts(port, &facts);
+	port->generation = port->transport->read_facts(port, &facts);
 	follow_link(port, &facts);
 	mri_virtio_queues_link(port, port->is_up);
 }
@@ -190,7 +190,7 @@ static bool is_gone(const struct virtio_port *port)
 /* Service a port that is not gone. Returns the number of events. */
 static int service(struct virtio_port *port, uint32_t events, bool is_told)
 {
-	const uint32_t status = mri_virtio_pci_status(port);
+	const uint32_t status = port->transport->status(port);
 	int n_events = 0;
 
 	if (status == VIRTIO_STATUS_GONE || events & MR_PCI_EVENT_REQ)
@@ -218,7 +218,7 @@ uint32_t mri_virtio_poll(struct mr_port *base)
 
 	if (port->n_irqs > 0)
 		is_told = drain(port->irq_fds[0]) > 0;
-	events = mr_pci_events(port->pci);
+	events = port->transport->events(port);
 	if (is_gone(port))
 		return 0;
 	if (port->is_ticking)

@@ -2,17 +2,17 @@
 /*
  * Registers: where they are; device status, features and queues.
  *
- * Selecting a queue or half of the features changes a shared register, so only
- * one thread at a time may call these functions.
- *
  * Source: virtio 1.2, 3.1 "Device Initialization", 4.1.4, 5.1.4.
  */
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "virtio.h"
 
 enum {
+	RESET_TICKS = 1000 * 1000 * 1000 / VIRTIO_TICK_NS, /* of a queue */
 	RESET_TIMEOUT_NS = 1000 * 1000 * 1000, /* QEMU: at once; hardware: ms */
 	POLL_NS = 50 * 1000,
 	MAX_TRIES = 16, /* to read a configuration that changes */
@@ -98,7 +98,7 @@ static struct virtio_block *block_of(struct virtio_port *port, uint32_t type)
 	}
 }
 
-int mri_virtio_pci_find(struct virtio_port *port, struct mr_reason *reason)
+static int find_registers(struct virtio_port *port, struct mr_reason *reason)
 {
 	uint32_t offset = 0;
 	int err = 0;
@@ -143,30 +143,32 @@ int mri_virtio_pci_find(struct virtio_port *port, struct mr_reason *reason)
 
 /* ---- status and features ---- */
 
-uint32_t mri_virtio_pci_status(const struct virtio_port *port)
+static uint32_t read_status(const struct virtio_port *port)
 {
 	return read8(&port->common, VIRTIO_STATUS);
 }
 
-void mri_virtio_pci_add_status(struct virtio_port *port, uint32_t bits)
+static void add_status(struct virtio_port *port, uint32_t bits)
 {
 	const uint64_t offset = port->common.offset + VIRTIO_STATUS;
 
 	mr_bar_write8(port->common.bar, offset,
-		      (uint8_t)(mri_virtio_pci_status(port) | bits));
+		      (uint8_t)(read_status(port) | bits));
 }
 
-int mri_virtio_pci_reset(struct virtio_port *port)
+static int reset_device(struct virtio_port *port)
 {
 	const struct timespec nap = { .tv_nsec = POLL_NS };
 	const uint64_t until_ns =
 		mr_ctx_now_ns(port->base.ctx) + RESET_TIMEOUT_NS;
 
+	if (port->common.bar == NULL)
+		return 0;
 	mr_bar_write8(port->common.bar, port->common.offset + VIRTIO_STATUS, 0);
 	/* Limits the naps in case the clock stands still. */
 	for (uint32_t n = 0; n <= RESET_TIMEOUT_NS / POLL_NS; n++) {
 		const uint64_t now_ns = mr_ctx_now_ns(port->base.ctx);
-		const uint32_t status = mri_virtio_pci_status(port);
+		const uint32_t status = read_status(port);
 
 		if (status == 0)
 			return 0;
@@ -190,10 +192,10 @@ static uint64_t read_features(const struct virtio_port *port)
 	return features | (uint64_t)read32(common, VIRTIO_DEVICE_FEATURE) << 32;
 }
 
-int mri_virtio_pci_begin(struct virtio_port *port, struct mr_reason *reason)
+static int begin(struct virtio_port *port, struct mr_reason *reason)
 {
 	const char *const name = port->base.info->name;
-	int err = mri_virtio_pci_reset(port);
+	int err = reset_device(port);
 
 	if (err < 0)
 		return mr_fail(
@@ -203,8 +205,8 @@ int mri_virtio_pci_begin(struct virtio_port *port, struct mr_reason *reason)
 				"device is gone, or powered down" :
 				"%s: its reset does not complete",
 			name);
-	mri_virtio_pci_add_status(port, VIRTIO_STATUS_ACKNOWLEDGE);
-	mri_virtio_pci_add_status(port, VIRTIO_STATUS_DRIVER);
+	add_status(port, VIRTIO_STATUS_ACKNOWLEDGE);
+	add_status(port, VIRTIO_STATUS_DRIVER);
 	port->offered = read_features(port);
 	/* Their registers follow those that every device has. */
 	if (port->common.n_bytes < VIRTIO_COMMON_ALL_BYTES)
@@ -213,8 +215,8 @@ int mri_virtio_pci_begin(struct virtio_port *port, struct mr_reason *reason)
 	return 0;
 }
 
-int mri_virtio_pci_accept(struct virtio_port *port, uint64_t features,
-			  struct mr_reason *reason)
+static int accept_features(struct virtio_port *port, uint64_t features,
+			   struct mr_reason *reason)
 {
 	const struct virtio_block *common = &port->common;
 
@@ -222,8 +224,8 @@ int mri_virtio_pci_accept(struct virtio_port *port, uint64_t features,
 	write32(common, VIRTIO_DRIVER_FEATURE, (uint32_t)features);
 	write32(common, VIRTIO_DRIVER_FEATURE_SELECT, 1);
 	write32(common, VIRTIO_DRIVER_FEATURE, (uint32_t)(features >> 32));
-	mri_virtio_pci_add_status(port, VIRTIO_STATUS_FEATURES_OK);
-	if (!(mri_virtio_pci_status(port) & VIRTIO_STATUS_FEATURES_OK))
+	add_status(port, VIRTIO_STATUS_FEATURES_OK);
+	if (!(read_status(port) & VIRTIO_STATUS_FEATURES_OK))
 		return mr_fail(reason, -EIO,
 			       "%s: the device offers features 0x%llx but "
 			       "refuses 0x%llx of them",
@@ -236,7 +238,7 @@ int mri_virtio_pci_accept(struct virtio_port *port, uint64_t features,
 
 /* ---- the device's configuration ---- */
 
-uint32_t mri_virtio_pci_generation(const struct virtio_port *port)
+static uint32_t read_generation(const struct virtio_port *port)
 {
 	return read8(&port->common, VIRTIO_CONFIG_GENERATION);
 }
@@ -286,21 +288,20 @@ static void read_facts_once(const struct virtio_port *port,
 		facts->speed_mbps = 0;
 }
 
-uint32_t mri_virtio_pci_read_facts(const struct virtio_port *port,
-				   struct virtio_facts *ret_facts)
+static uint32_t read_facts(const struct virtio_port *port,
+			   struct virtio_facts *ret_facts)
 {
 	uint32_t before, n_tries = 0;
 
 	/* 2.5.1: fields of the same generation are consistent. */
 	do {
-		before = mri_virtio_pci_generation(port);
+		before = read_generation(port);
 		read_facts_once(port, ret_facts);
-	} while (mri_virtio_pci_generation(port) != before &&
-		 ++n_tries < MAX_TRIES);
+	} while (read_generation(port) != before && ++n_tries < MAX_TRIES);
 	return before;
 }
 
-bool mri_virtio_pci_has_link(const struct virtio_port *port)
+static bool has_link(const struct virtio_port *port)
 {
 	return !(port->offered & virtio_bit(VIRTIO_F_STATUS)) ||
 	       field(port, VIRTIO_NET_STATUS, 2) & VIRTIO_NET_STATUS_LINK_UP;
@@ -313,8 +314,8 @@ static void select_queue(const struct virtio_port *port, uint32_t number)
 	write16(&port->common, VIRTIO_QUEUE_SELECT, number);
 }
 
-uint32_t mri_virtio_pci_max_entries(const struct virtio_port *port,
-				    uint32_t number)
+static uint32_t read_max_entries(const struct virtio_port *port,
+				 uint32_t number)
 {
 	uint32_t n;
 
@@ -350,16 +351,15 @@ static int find_doorbell(const struct virtio_port *port, struct virtio_vq *vq,
 	return 0;
 }
 
-int mri_virtio_pci_set_config_vector(const struct virtio_port *port,
-				     uint32_t vector)
+static int set_config_vector(const struct virtio_port *port, uint32_t vector)
 {
 	write16(&port->common, VIRTIO_CONFIG_VECTOR, vector);
 	return read16(&port->common, VIRTIO_CONFIG_VECTOR) == vector ? 0 :
 								       -ENOSPC;
 }
 
-int mri_virtio_pci_start_queue(const struct virtio_port *port,
-			       struct virtio_vq *vq, struct mr_reason *reason)
+static int start_queue(const struct virtio_port *port, struct virtio_vq *vq,
+		       struct mr_reason *reason)
 {
 	const struct virtio_block *common = &port->common;
 	int err;
@@ -381,14 +381,7 @@ int mri_virtio_pci_start_queue(const struct virtio_port *port,
 	return err;
 }
 
-void mri_virtio_pci_reset_queue(const struct virtio_port *port, uint32_t number)
-{
-	select_queue(port, number);
-	write16(&port->common, VIRTIO_QUEUE_RESET, 1);
-}
-
-int mri_virtio_pci_look_at_reset(const struct virtio_port *port,
-				 uint32_t number)
+static int look_at_reset(const struct virtio_port *port, uint32_t number)
 {
 	uint32_t value;
 
@@ -398,3 +391,120 @@ int mri_virtio_pci_look_at_reset(const struct virtio_port *port,
 		return -ENODEV;
 	return value == 0 ? 0 : -EAGAIN;
 }
+
+static int reset_queue(struct virtio_port *port, struct virtio_vq *vq)
+{
+	int err;
+
+	if (!virtio_has(port, VIRTIO_F_RING_RESET))
+		return -ENOTSUP;
+	if (vq->reset_until_tick == 0) {
+		select_queue(port, vq->number);
+		write16(&port->common, VIRTIO_QUEUE_RESET, 1);
+		vq->reset_until_tick = port->n_ticks + RESET_TICKS;
+		port->n_resets++;
+	}
+	err = look_at_reset(port, vq->number);
+	if (err == -EAGAIN && port->n_ticks >= vq->reset_until_tick)
+		return -ETIMEDOUT;
+	if (err < 0)
+		return err;
+	vq->reset_until_tick = 0;
+	port->n_resets--;
+	return 0;
+}
+
+/* ---- the function ---- */
+
+static int open_function(struct virtio_port *port, const char *bdf,
+			 struct mr_reason *reason)
+{
+	const struct mr_pci_config config = {
+		.size = sizeof(config),
+		.access = port->options.access,
+		.region = port->base.region,
+		.holder = port->base.info->name,
+	};
+	const int err =
+		mr_pci_open(port->base.ctx, bdf, &config, &port->pci, reason);
+
+	if (err < 0)
+		return err;
+	port->is_behind_iommu = strcmp(mr_pci_mode(port->pci), "noiommu") != 0;
+	return find_registers(port, reason);
+}
+
+static void close_function(struct virtio_port *port)
+{
+	mr_pci_close(port->pci);
+}
+
+static int set_irqs(struct virtio_port *port, uint32_t n, int *ret_fds,
+		    struct mr_reason *reason)
+{
+	const int n_got = mr_pci_set_irqs(port->pci, n, ret_fds, reason);
+
+	return n_got == -ENOTSUP ? 0 : n_got;
+}
+
+static int set_master(struct virtio_port *port, bool is_on)
+{
+	return port->pci == NULL ? 0 : mr_pci_set_bus_master(port->pci, is_on);
+}
+
+static int alloc_dma(struct virtio_port *port, uint64_t n_bytes,
+		     struct mr_dma *ret_dma, struct mr_reason *reason)
+{
+	return mr_pci_dma_alloc(port->pci, n_bytes, ret_dma, reason);
+}
+
+static void free_dma(struct virtio_port *port, struct mr_dma *dma)
+{
+	mr_pci_dma_free(port->pci, dma);
+}
+
+static uint64_t read_region_iova(const struct virtio_port *port)
+{
+	return mr_pci_region_iova(port->pci);
+}
+
+static int event_fd(const struct virtio_port *port)
+{
+	return mr_pci_event_fd(port->pci);
+}
+
+static uint32_t take_events(struct virtio_port *port)
+{
+	return mr_pci_events(port->pci);
+}
+
+static void describe(const struct virtio_port *port, struct mr_port_info *info)
+{
+	info->numa_node = mr_pci_device(port->pci)->numa_node;
+	snprintf(info->mode, sizeof(info->mode), "%s", mr_pci_mode(port->pci));
+}
+
+const struct virtio_transport mri_virtio_pci = {
+	.open = open_function,
+	.close = close_function,
+	.reset = reset_device,
+	.begin = begin,
+	.accept = accept_features,
+	.status = read_status,
+	.add_status = add_status,
+	.generation = read_generation,
+	.read_facts = read_facts,
+	.has_link = has_link,
+	.max_entries = read_max_entries,
+	.set_irqs = set_irqs,
+	.set_config_vector = set_config_vector,
+	.start_queue = start_queue,
+	.reset_queue = reset_queue,
+	.set_master = set_master,
+	.alloc_dma = alloc_dma,
+	.free_dma = free_dma,
+	.region_iova = read_region_iova,
+	.event_fd = event_fd,
+	.events = take_events,
+	.describe = describe,
+};

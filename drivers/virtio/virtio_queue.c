@@ -23,7 +23,6 @@ enum {
 	/* A chain of the longest frame must fit. */
 	MIN_ENTRIES = 32,
 	LAZY_DESCS = 64, /* virtio_tx.c */
-	RESET_TICKS = 1000 * 1000 * 1000 / VIRTIO_TICK_NS,
 };
 
 static uint64_t round_up(uint64_t n, uint64_t to)
@@ -73,7 +72,8 @@ int mri_virtio_vq_alloc(struct virtio_port *port, struct virtio_vq *vq,
 	uint8_t *memory;
 	int err;
 
-	err = mr_pci_dma_alloc(port->pci, layout.n_bytes, &vq->dma, reason);
+	err = port->transport->alloc_dma(port, layout.n_bytes, &vq->dma,
+					 reason);
 	if (err < 0)
 		return err;
 	memory = vq->dma.memory;
@@ -107,7 +107,7 @@ static int choose_entries(const struct virtio_port *port, uint32_t number,
 			  uint32_t wanted, const char *what, uint32_t *ret_n,
 			  struct mr_reason *reason)
 {
-	const uint32_t max = mri_virtio_pci_max_entries(port, number);
+	const uint32_t max = port->transport->max_entries(port, number);
 	uint32_t n = wanted != 0 ? wanted : VIRTIO_DEFAULT_ENTRIES;
 
 	if (wanted > max)
@@ -161,7 +161,7 @@ static int alloc_rxq(struct virtio_port *port, uint32_t i,
 	rxq->post_offset = base->headroom_bytes - port->header_bytes;
 	rxq->post_bytes =
 		base->page_bytes - rxq->post_offset - base->tailroom_bytes;
-	rxq->iova = mr_pci_region_iova(port->pci) + rxq->post_offset;
+	rxq->iova = port->transport->region_iova(port) + rxq->post_offset;
 	rxq->has_hash = virtio_has(port, VIRTIO_F_HASH_REPORT);
 	rxq->base.n_min = base->info->has_sg ? MR_MAX_SEGS : 1;
 	kind = (struct virtio_rx_kind){
@@ -224,15 +224,15 @@ static int alloc_txq(struct virtio_port *port, uint32_t i,
 	if (err == 0)
 		err = mri_virtio_vq_alloc(port, &txq->vq, 2 * i + 1, n, reason);
 	if (err == 0)
-		err = mr_pci_dma_alloc(
-			port->pci, (uint64_t)(n + 1) * VIRTIO_HEADER_SLOT_BYTES,
+		err = port->transport->alloc_dma(
+			port, (uint64_t)(n + 1) * VIRTIO_HEADER_SLOT_BYTES,
 			&txq->headers, reason);
 	if (err < 0)
 		return err;
 	set_vector(port, &txq->vq, &txq->base.queue,
 		   1 + port->options.n_queues + i);
 	txq->memory = base->base;
-	txq->iova = mr_pci_region_iova(port->pci);
+	txq->iova = port->transport->region_iova(port);
 	txq->header_bytes = port->header_bytes;
 	txq->is_in_order = virtio_has(port, VIRTIO_F_IN_ORDER);
 	txq->n_lazy = n / 2 < LAZY_DESCS ? n / 2 : LAZY_DESCS;
@@ -280,10 +280,10 @@ int mri_virtio_queues_start(struct virtio_port *port, struct mr_reason *reason)
 	int err = 0;
 
 	for (uint32_t i = 0; i < port->options.n_queues && err == 0; i++) {
-		err = mri_virtio_pci_start_queue(port, &port->rxqs[i].vq,
-						 reason);
+		err = port->transport->start_queue(port, &port->rxqs[i].vq,
+						   reason);
 		if (err == 0)
-			err = mri_virtio_pci_start_queue(
+			err = port->transport->start_queue(
 				port, &port->txqs[i].vq, reason);
 	}
 	return err;
@@ -306,9 +306,9 @@ void mri_virtio_queues_free(struct virtio_port *port)
 
 		mr_pool_frag_free_bulk(port->base.pool, rxq->bufs, rxq->n_bufs);
 		mri_virtio_tx_take_back(txq);
-		mr_pci_dma_free(port->pci, &rxq->vq.dma);
-		mr_pci_dma_free(port->pci, &txq->vq.dma);
-		mr_pci_dma_free(port->pci, &txq->headers);
+		port->transport->free_dma(port, &rxq->vq.dma);
+		port->transport->free_dma(port, &txq->vq.dma);
+		port->transport->free_dma(port, &txq->headers);
 		mr_free(ctx, rxq->bufs);
 		mr_free(ctx, txq->bufs);
 		mr_free(ctx, txq->chains);
@@ -364,24 +364,12 @@ static void set_state(uint32_t *state, enum virtio_state value,
 /* Begin or continue its reset; -EAGAIN: not finished yet. */
 static int restart(struct virtio_port *port, struct virtio_vq *vq)
 {
-	int err;
+	const int err = port->transport->reset_queue(port, vq);
 
-	if (!virtio_has(port, VIRTIO_F_RING_RESET))
-		return -ENOTSUP;
-	if (vq->reset_until_tick == 0) {
-		mri_virtio_pci_reset_queue(port, vq->number);
-		vq->reset_until_tick = port->n_ticks + RESET_TICKS;
-		port->n_resets++;
-	}
-	err = mri_virtio_pci_look_at_reset(port, vq->number);
-	if (err == -EAGAIN && port->n_ticks >= vq->reset_until_tick)
-		return -ETIMEDOUT;
 	if (err < 0)
 		return err;
-	vq->reset_until_tick = 0;
-	port->n_resets--;
 	clear_vq(vq);
-	return mri_virtio_pci_start_queue(port, vq, NULL);
+	return port->transport->start_queue(port, vq, NULL);
 }
 
 static int recover_rxq(struct virtio_port *port, struct virtio_rxq *rxq)
