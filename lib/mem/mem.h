@@ -67,7 +67,6 @@ struct mr_region {
 	pthread_mutex_t lock;
 	uint32_t n_segments; /* in order of address */
 	struct mr_segment_info segments[MRI_MAX_SEGMENTS];
-	int fds[MRI_MAX_SEGMENTS]; /* their memfds */
 	struct mri_extent extents[MRI_MAX_SEGMENTS]; /* in no order */
 	struct mri_reservation reserved[MRI_MAX_TENANTS];
 	struct mri_pin pins[MRI_MAX_PINS];

@@ -107,7 +107,7 @@ int mr_region_destroy(struct mr_region *region, struct mr_reason *reterr_reason)
 		return mr_fail(reterr_reason, -EBUSY,
 			       "the region has a pool; destroy it first");
 	for (uint32_t i = 0; i < region->n_segments; i++)
-		mr_fd_close(region->fds[i]);
+		mr_fd_close(region->segments[i].fd);
 	munmap(region->map, region->map_bytes);
 	pthread_mutex_destroy(&region->lock);
 	mr_free(region->ctx, region);
@@ -172,7 +172,7 @@ static bool fits_at(const struct mr_region *region,
 /* Add memory on OS pages of this size, where requested or where it fits. */
 static int add_on_os_pages(struct mr_region *region, enum mr_os_pages os_pages,
 			   const struct mri_segment_wish *wish,
-			   struct mr_segment_info *ret_info, int *ret_fd)
+			   struct mr_segment_info *ret_info)
 {
 	const uint64_t align =
 		mri_os_page_bytes(os_pages) > SEGMENT_ALIGN_BYTES ?
@@ -189,7 +189,7 @@ static int add_on_os_pages(struct mr_region *region, enum mr_os_pages os_pages,
 				   !fits_at(region, wish, n_bytes, align))
 		return -ENOSPC;
 	err = mri_segment_map(region->name, region->base + addr, n_bytes,
-			      os_pages, node_plus_1, is_bound, ret_fd);
+			      os_pages, node_plus_1, is_bound, &ret_info->fd);
 	if (err < 0)
 		return err;
 	if (wish->addr == MRI_ADDR_ANY)
@@ -232,13 +232,13 @@ static void say_why(char *why, size_t n, enum mr_os_pages os_pages, int err)
  */
 static int go_down(struct mr_region *region,
 		   const struct mri_segment_wish *wish,
-		   struct mr_segment_info *info, int *ret_fd)
+		   struct mr_segment_info *info)
 {
 	int err = -ENOMEM;
 
 	for (int os_pages = mri_segment_best(wish->n_bytes, region->os_pages);
 	     os_pages <= MR_OS_PAGES_4K; os_pages++) {
-		err = add_on_os_pages(region, os_pages, wish, info, ret_fd);
+		err = add_on_os_pages(region, os_pages, wish, info);
 		if (err == 0 && os_pages == MR_OS_PAGES_THP &&
 		    info->why[0] == '\0')
 			snprintf(info->why, sizeof(info->why),
@@ -339,20 +339,20 @@ static int add_locked(struct mr_region *region,
 {
 	struct mr_segment_info info = { 0 };
 	uint32_t place = region->n_segments, n_after;
-	int err, fd;
+	int err;
 
 	if (region->n_segments == MRI_MAX_SEGMENTS)
 		return mr_fail(reterr_reason, -ENOMEM,
 			       "a region has room for %d segments, all in use",
 			       MRI_MAX_SEGMENTS);
-	err = go_down(region, wish, &info, &fd);
+	err = go_down(region, wish, &info);
 	if (err < 0)
 		return refuse_segment(region, wish->addr, wish->n_bytes, err,
 				      reterr_reason);
 	err = mri_listeners_add(region, &info, reterr_reason);
 	if (err < 0) {
 		(void)mri_segment_unmap(region->base + info.addr, info.n_bytes);
-		mr_fd_close(fd);
+		mr_fd_close(info.fd);
 		return err;
 	}
 
@@ -361,10 +361,7 @@ static int add_locked(struct mr_region *region,
 	n_after = region->n_segments - place;
 	memmove(&region->segments[place + 1], &region->segments[place],
 		n_after * sizeof(region->segments[0]));
-	memmove(&region->fds[place + 1], &region->fds[place],
-		n_after * sizeof(region->fds[0]));
 	region->segments[place] = info;
-	region->fds[place] = fd;
 	region->n_segments++;
 	publish(region, info.addr, info.addr + info.n_bytes);
 	mr_log(region->ctx, info.why[0] != '\0' ? MR_LOG_WARNING : MR_LOG_INFO,
@@ -448,12 +445,10 @@ static int remove_locked(struct mr_region *region, uint64_t addr,
 				       "cannot unmap a segment: %s",
 				       mr_strerror(-err));
 		retract(region, addr);
-		mr_fd_close(region->fds[i]);
+		mr_fd_close(region->segments[i].fd);
 		region->n_segments--;
 		memmove(&region->segments[i], &region->segments[i + 1],
 			(region->n_segments - i) * sizeof(region->segments[0]));
-		memmove(&region->fds[i], &region->fds[i + 1],
-			(region->n_segments - i) * sizeof(region->fds[0]));
 		return 0;
 	}
 	return mr_fail(reterr_reason, -ENOENT, "no segment at 0x%llx",
@@ -536,18 +531,6 @@ uint64_t mr_region_n_contiguous_bytes(const struct mr_region *region)
 	}
 	pthread_mutex_unlock(&r->lock);
 	return end;
-}
-
-int mr_region_segment_fd(const struct mr_region *region, uint32_t idx)
-{
-	struct mr_region *r = (struct mr_region *)region; /* for its lock */
-	int fd = -ENOENT;
-
-	pthread_mutex_lock(&r->lock);
-	if (idx < region->n_segments)
-		fd = region->fds[idx];
-	pthread_mutex_unlock(&r->lock);
-	return fd;
 }
 
 int mr_region_stats(const struct mr_region *region,

@@ -331,8 +331,12 @@ static int ask_lease(struct xdp_port *port, struct xdp_wire_answer *ret_answer,
 	request = make_request(port, &n_bytes);
 	if (request == NULL)
 		return mr_fail(reason, -ENOMEM, "%s: no memory", name);
-	for (uint32_t i = 0; i < request->n_segments; i++)
-		fds[i] = mr_region_segment_fd(port->base.region, i);
+	for (uint32_t i = 0; i < request->n_segments; i++) {
+		struct mr_segment_info segment = { .fd = -1 };
+
+		(void)mr_region_segment(port->base.region, i, &segment);
+		fds[i] = segment.fd;
+	}
 	err = ask_broker(*fd, name, request, n_bytes, fds, request->n_segments,
 			 ret_answer, reason);
 	mr_free(port->base.ctx, request);

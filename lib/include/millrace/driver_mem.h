@@ -106,18 +106,6 @@ MR_API bool mr_region_find(const struct mr_region *region, uint64_t addr,
  */
 MR_API uint64_t mr_region_n_contiguous_bytes(const struct mr_region *region);
 
-/**
- * The memfd of a segment, to pass to a process that registers the memory. It is
- * sealed against shrinking. Pin the region first, so that the segment stays.
- *
- * @param idx  as mr_region_segment()
- *
- * @return an fd, or -ENOENT: there are fewer segments
- *
- * Owner: the region, of the fd. Thread: as mr_port_open().
- */
-MR_API int mr_region_segment_fd(const struct mr_region *region, uint32_t idx);
-
 MR_END_DECLS
 
 #endif

@@ -56,7 +56,11 @@ struct mr_segment_info {
 	uint64_t os_page_bytes; /**< 1 GiB, 2 MiB or 4 KiB */
 	int32_t numa_node;      /**< -1: not bound */
 	uint32_t n_pins;        /**< ports that have it registered */
-	uint64_t reserved[4];
+	int32_t fd;             /**< its memfd, which is the region's: to pass to
+				 *   a process that registers the memory. Sealed
+				 *   against shrinking */
+	uint32_t reserved_word; /**< 0 */
+	uint64_t reserved[3];
 	char why[160]; /**< why not larger OS pages; "" if they are the best */
 };
 
