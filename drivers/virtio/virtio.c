@@ -11,11 +11,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "virtio.h"
 
 enum {
-	MAX_QUEUES = 64,
 	MAX_ENTRIES = 32768,
 	DEFAULT_MTU = 1500,
 	MAX_MTU = 65535 - VIRTIO_LINK_BYTES,
@@ -71,7 +71,7 @@ static int read_numbers(const struct mr_spec *spec, struct virtio_options *o,
 			struct mr_reason *reason)
 {
 	const struct number_option options[] = {
-		{ "queues", 1, 1, MAX_QUEUES, &o->n_queues },
+		{ "queues", 1, 1, VIRTIO_MAX_PAIRS, &o->n_queues },
 		{ "mtu", 0, MR_MTU_MIN_BYTES, MAX_MTU, &o->mtu_bytes },
 		{ "rx-usecs", 0, 1, MAX_USECS, &o->rx_usecs },
 		{ "rx-frames", 0, 1, UINT16_MAX, &o->rx_frames },
@@ -105,6 +105,29 @@ static int read_rings(const struct mr_spec *spec, struct virtio_options *o,
 	return err;
 }
 
+/* The port's own address; by default a random one, which is local. */
+static int read_mac(const struct mr_spec *spec, uint8_t mac[6],
+		    struct mr_reason *reason)
+{
+	const char *text = mr_spec_get(spec, "mac");
+	int n_read = 0;
+
+	if (text == NULL) {
+		if (getrandom(mac, 6, 0) < 0)
+			memset(mac, 0, 6);
+		mac[0] = (uint8_t)((mac[0] & ~1) | 2);
+		return 0;
+	}
+	if (sscanf(text, "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%n", &mac[0],
+		   &mac[1], &mac[2], &mac[3], &mac[4], &mac[5], &n_read) != 6 ||
+	    text[n_read] != '\0' || (mac[0] & 1))
+		return mr_fail(reason, -EINVAL,
+			       "mac=%s: not the address of a station, such as "
+			       "02:00:00:00:00:01",
+			       text);
+	return 0;
+}
+
 static int read_options(const struct mr_spec *spec, struct virtio_options *o,
 			struct mr_reason *reason)
 {
@@ -116,13 +139,15 @@ static int read_options(const struct mr_spec *spec, struct virtio_options *o,
 		err = read_rings(spec, o, reason);
 	if (err == 0)
 		err = mr_spec_get_bool(spec, "promisc", &o->promisc, reason);
+	if (err == 0)
+		err = read_mac(spec, o->mac, reason);
 	if (err < 0)
 		return err;
 	if ((o->rx_frames != 0 && o->rx_usecs == 0) ||
 	    (o->tx_frames != 0 && o->tx_usecs == 0))
 		return mr_fail(
 			reason, -EINVAL,
-			"vfio: %s: too few frames would wait forever; also set "
+			"%s: too few frames would wait forever; also set "
 			"%s",
 			o->rx_usecs == 0 && o->rx_frames != 0 ? "rx-frames" :
 								"tx-frames",
@@ -130,7 +155,7 @@ static int read_options(const struct mr_spec *spec, struct virtio_options *o,
 								"tx-usecs");
 	if (o->tso && o->sg == VIRTIO_OFF)
 		return mr_fail(reason, -EINVAL,
-			       "vfio: tso=on and sg=off: frames of 64 KiB take "
+			       "tso=on and sg=off: frames of 64 KiB take "
 			       "several buffers");
 	return 0;
 }
@@ -190,6 +215,7 @@ static int negotiate_features(struct virtio_port *port,
 {
 	struct mr_port *base = &port->base;
 	const struct virtio_options *o = &port->options;
+	struct virtio_options wanted = *o;
 	uint64_t offered, features;
 	bool needs_sg;
 	int err;
@@ -212,8 +238,10 @@ static int negotiate_features(struct virtio_port *port,
 	offered = port->offered;
 	if (o->rss == VIRTIO_AUTO && !mri_virtio_has_rss_enough(port))
 		offered &= ~virtio_bit(VIRTIO_F_RSS);
-	err = mri_virtio_choose(offered, o, port->is_behind_iommu, needs_sg,
-				base->info->name, &features, reason);
+	if (port->transport->is_user)
+		wanted.n_queues = 1; /* MQ needs a control queue */
+	err = mri_virtio_choose(offered, &wanted, port->is_behind_iommu,
+				needs_sg, base->info->name, &features, reason);
 	if (err < 0)
 		return err;
 	err = port->transport->accept(port, features, reason);
@@ -283,7 +311,7 @@ static void fill_info(struct virtio_port *port)
 	struct mr_port_info *info = port->base.info;
 
 	port->transport->describe(port, info);
-	info->locked_bytes = count_locked(port);
+	info->locked_bytes = port->transport->is_user ? 0 : count_locked(port);
 	info->has_mac = port->facts.has_mac;
 	memcpy(info->mac, port->facts.mac, sizeof(info->mac));
 	for (uint32_t i = 0; i < sizeof(offloads) / sizeof(offloads[0]); i++)
@@ -321,7 +349,8 @@ static int start_device(struct virtio_port *port, struct mr_reason *reason)
 		return mr_fail(reason, -EIO, "%s: the device fails on start",
 			       name);
 	mri_virtio_queues_fill(port);
-	return mri_virtio_ctrl_setup(port, reason);
+	return port->transport->is_user ? 0 :
+					  mri_virtio_ctrl_setup(port, reason);
 }
 
 static void stop_device(struct virtio_port *port)
@@ -360,8 +389,8 @@ static void virtio_close(struct mr_port *base)
 	mri_virtio_events_close(port);
 	mri_virtio_queues_free(port);
 	mri_virtio_ctrl_close(port);
-	mr_free(port->base.ctx, port->irq_fds);
 	port->transport->close(port);
+	mr_free(port->base.ctx, port->irq_fds);
 }
 
 static int open_steps(struct virtio_port *port, const char *device,
@@ -396,20 +425,33 @@ static int open_steps(struct virtio_port *port, const char *device,
 	return 0;
 }
 
-static int virtio_open(struct mr_port *base, const struct mr_spec *spec,
-		       struct mr_reason *reterr_reason)
+static int open_by(struct mr_port *base, const struct mr_spec *spec,
+		   const struct virtio_transport *transport,
+		   struct mr_reason *reason)
 {
 	struct virtio_port *port = (struct virtio_port *)base;
-	int err = read_options(spec, &port->options, reterr_reason);
+	int err = read_options(spec, &port->options, reason);
 
 	if (err < 0)
 		return err;
-	port->transport = &mri_virtio_pci;
+	port->transport = transport;
 	port->timer_fd = -1; /* like base->fd */
-	err = open_steps(port, mr_spec_device(spec), reterr_reason);
+	err = open_steps(port, mr_spec_device(spec), reason);
 	if (err < 0)
 		virtio_close(base);
 	return err;
+}
+
+static int virtio_open(struct mr_port *base, const struct mr_spec *spec,
+		       struct mr_reason *reterr_reason)
+{
+	return open_by(base, spec, &mri_virtio_pci, reterr_reason);
+}
+
+static int virtio_user_open(struct mr_port *base, const struct mr_spec *spec,
+			    struct mr_reason *reterr_reason)
+{
+	return open_by(base, spec, &mri_virtio_user, reterr_reason);
 }
 
 static int virtio_link(const struct mr_port *base, struct mr_link *ret_link)
@@ -501,6 +543,26 @@ const struct mr_driver mr_driver_virtio = {
 	.set_mac_filter = mri_virtio_set_mac_filter,
 	.set_rss = mri_virtio_set_rss,
 	.device_stats = mri_virtio_device_stats,
+	.rxq_stats = virtio_rxq_stats,
+	.txq_stats = virtio_txq_stats,
+};
+
+static const char *const virtio_user_keys[] = { "queues",  "ring",   "rx-ring",
+						"tx-ring", "packed", "in-order",
+						"sg",      "csum",   "tso",
+						"mtu",     "mac",    NULL };
+
+extern const struct mr_driver mr_driver_virtio_user;
+const struct mr_driver mr_driver_virtio_user = {
+	.name = "virtio-user",
+	.keys = virtio_user_keys,
+	.port_bytes = sizeof(struct virtio_port),
+	.need = virtio_need,
+	.open = virtio_user_open,
+	.close = virtio_close,
+	.poll = mri_virtio_poll,
+	.link = virtio_link,
+	.set_mtu = virtio_set_mtu,
 	.rxq_stats = virtio_rxq_stats,
 	.txq_stats = virtio_txq_stats,
 };

@@ -9,6 +9,7 @@
 #include "virtio_ring.h"
 
 enum {
+	VIRTIO_MAX_PAIRS = 64,
 	VIRTIO_MIN_FRAME_BYTES = 14, /* an Ethernet header */
 	/* What a frame has besides the packet: that, and a VLAN tag. */
 	VIRTIO_LINK_BYTES = 14 + 4,
@@ -149,6 +150,7 @@ struct virtio_options {
 	uint32_t access;                     /* enum mr_pci_access */
 	uint32_t rx_usecs, rx_frames, tx_usecs, tx_frames; /* 0: unchanged */
 	bool promisc;
+	uint8_t mac[6]; /* of a port without a device */
 };
 
 /* The device's configuration, as far as its features provide it. */
@@ -163,12 +165,14 @@ struct virtio_facts {
 };
 
 struct virtio_transport;
+struct virtio_user;
 
 struct virtio_port {
 	struct mr_port base;
 	const struct virtio_transport *transport;
 	struct virtio_options options;
-	struct mr_pci *pci;
+	struct mr_pci *pci;       /* of mri_virtio_pci */
+	struct virtio_user *user; /* of mri_virtio_user */
 	struct mr_bar bars[VIRTIO_N_BARS];
 	uint32_t mapped_bars; /* bits */
 	struct virtio_block common, notify, device;
@@ -315,7 +319,7 @@ struct virtio_transport {
 			 struct mr_port_info *info);
 };
 
-extern const struct virtio_transport mri_virtio_pci;
+extern const struct virtio_transport mri_virtio_pci, mri_virtio_user;
 
 /* virtio_queue.c */
 /* Set which lengths the queues accept and send, for this MTU. */
@@ -343,6 +347,13 @@ void mri_virtio_txq_hand_over(struct virtio_txq *txq);
  * call continues. Returns how many run again or were given up.
  */
 uint32_t mri_virtio_queues_mend(struct virtio_port *port);
+/* Whether mri_virtio_queues_break() works here. */
+bool mri_virtio_can_break(void);
+/*
+ * Break all queues, whatever their users do. Their rings may be reset as soon
+ * as vq->is_busy is 0.
+ */
+void mri_virtio_queues_break(struct virtio_port *port);
 /* The device is gone: its queues do nothing from now on. */
 void mri_virtio_queues_lose(struct virtio_port *port);
 /*

@@ -31,6 +31,17 @@ static uint64_t drain(int fd)
 	return read(fd, &n, sizeof(n)) == (ssize_t)sizeof(n) ? n : 0;
 }
 
+static int arm_inside(struct virtio_vq *vq, const uint32_t *state)
+{
+	int has_work = 0;
+
+	virtio_enter(vq);
+	if (__atomic_load_n(state, __ATOMIC_ACQUIRE) == VIRTIO_RUNS)
+		has_work = virtio_enable(vq);
+	virtio_leave(vq);
+	return has_work; /* else nothing comes until mr_port_poll() says so */
+}
+
 int mri_virtio_rx_arm(struct mr_queue *queue)
 {
 	struct virtio_rxq *rxq = (struct virtio_rxq *)queue;
@@ -39,9 +50,7 @@ int mri_virtio_rx_arm(struct mr_queue *queue)
 		return 1; /* the device has no interrupt for it */
 	drain(queue->fd);
 	rxq->is_armed = true; /* the next burst turns interrupts off again */
-	if (__atomic_load_n(&rxq->state, __ATOMIC_ACQUIRE) != VIRTIO_RUNS)
-		return 0; /* nothing comes until mr_port_poll() says so */
-	return virtio_enable(&rxq->vq);
+	return arm_inside(&rxq->vq, &rxq->state);
 }
 
 int mri_virtio_tx_arm(struct mr_queue *queue)
@@ -60,7 +69,7 @@ int mri_virtio_tx_arm(struct mr_queue *queue)
 	if (queue->fd < 0)
 		return 1;
 	txq->is_armed = true;
-	return virtio_enable(&txq->vq);
+	return arm_inside(&txq->vq, &txq->state);
 }
 
 /* ---- events ---- */

@@ -10,10 +10,15 @@
  * its reset (RING_RESET); the call that finds it done posts its buffers again
  * and returns the queue to its user.
  *
+ * mr_port_poll() itself breaks the queues of a vhost-user back end that is
+ * gone, and resets them once nobody is inside and a back end is there.
+ *
  * Source: virtio 1.2, 2.6.1 "Virtqueue Reset", 2.7.2, 2.8.10.
  */
 #include <errno.h>
+#include <linux/membarrier.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "virtio.h"
@@ -79,6 +84,7 @@ int mri_virtio_vq_alloc(struct virtio_port *port, struct virtio_vq *vq,
 	memory = vq->dma.memory;
 	vq->number = number;
 	vq->vector = VIRTIO_NO_VECTOR;
+	vq->kick_fd = -1;
 	vq->n_entries = n_entries;
 	vq->mask = (uint16_t)(n_entries - 1);
 	vq->is_packed = is_packed;
@@ -315,7 +321,7 @@ void mri_virtio_queues_free(struct virtio_port *port)
 	}
 }
 
-static void add_to(int fd)
+void mri_virtio_kick(int fd)
 {
 	const uint64_t one = 1;
 
@@ -326,7 +332,7 @@ static void add_to(int fd)
 /* Make whoever sleeps on the queue look at it again. */
 static void wake(const struct mr_queue *queue)
 {
-	add_to(queue->fd);
+	mri_virtio_kick(queue->fd);
 }
 
 static void hand_over(const struct virtio_port *port, uint32_t *state)
@@ -334,7 +340,7 @@ static void hand_over(const struct virtio_port *port, uint32_t *state)
 	virtio_break(state);
 	/* Part of the port's fd; a device without is polled. */
 	if (port->n_irqs > 0)
-		add_to(port->irq_fds[0]);
+		mri_virtio_kick(port->irq_fds[0]);
 }
 
 void mri_virtio_rxq_hand_over(struct virtio_rxq *rxq)
@@ -419,13 +425,40 @@ uint32_t mri_virtio_queues_mend(struct virtio_port *port)
 		return 0;
 	if (err == -EAGAIN)
 		err = 0;
-	mr_log(port->base.ctx, MR_LOG_ERROR,
-	       "%s: the device wrote invalid entries into %u queues: %s",
-	       port->base.info->name, n_mended,
-	       err == 0 ? "they were reset" : "they could not be reset");
+	if (err < 0 || !port->transport->is_user)
+		mr_log(port->base.ctx, MR_LOG_ERROR,
+		       "%s: the device wrote invalid entries into %u queues: "
+		       "%s",
+		       port->base.info->name, n_mended,
+		       err == 0 ? "they were reset" :
+				  "they could not be reset");
 	if (err < 0)
 		mri_virtio_queues_lose(port);
 	return n_mended;
+}
+
+bool mri_virtio_can_break(void)
+{
+	return syscall(SYS_membarrier,
+		       MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+static void break_queue(struct virtio_port *port, struct virtio_vq *vq,
+			uint32_t *state)
+{
+	virtio_break(state);
+	port->n_resets += vq->reset_until_tick == 0;
+	vq->reset_until_tick = 1;
+}
+
+void mri_virtio_queues_break(struct virtio_port *port)
+{
+	for (uint32_t i = 0; i < port->options.n_queues; i++) {
+		break_queue(port, &port->rxqs[i].vq, &port->rxqs[i].state);
+		break_queue(port, &port->txqs[i].vq, &port->txqs[i].state);
+	}
+	/* Each user sees that, or is_busy is visible here. */
+	(void)syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 }
 
 void mri_virtio_queues_link(struct virtio_port *port, bool is_up)

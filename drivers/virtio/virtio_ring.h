@@ -56,6 +56,8 @@ struct virtio_vq {
 	bool has_event_idx;
 	bool has_notification_data;
 	uint16_t notify_word; /* the queue's number, as the device expects it */
+	int kick_fd;          /* instead of a doorbell; -1: none */
+	uint32_t is_busy;     /* atomic: its user is inside */
 	const struct mr_bar *notify_bar;
 	uint64_t notify_offset;
 
@@ -81,10 +83,30 @@ static inline uint32_t virtio_notify_value(const struct virtio_vq *vq,
 	return vq->notify_word | next << 16;
 }
 
+/*
+ * Its user enters and leaves the ring. mr_port_poll() may break a queue at any
+ * time: it changes the state, makes all threads pass a barrier, and looks here.
+ * So the compiler alone must keep the order.
+ */
+static inline void virtio_enter(struct virtio_vq *vq)
+{
+	__atomic_store_n(&vq->is_busy, 1, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+static inline void virtio_leave(struct virtio_vq *vq)
+{
+	__atomic_store_n(&vq->is_busy, 0, __ATOMIC_RELEASE);
+}
+
+void mri_virtio_kick(int fd);
+
 /* Ring the doorbell; next is where the driver will continue. */
 static inline void virtio_ring_bell(const struct virtio_vq *vq, uint32_t next)
 {
-	if (vq->has_notification_data)
+	if (vq->kick_fd >= 0)
+		mri_virtio_kick(vq->kick_fd);
+	else if (vq->has_notification_data)
 		mr_bar_write32(vq->notify_bar, vq->notify_offset,
 			       virtio_notify_value(vq, next));
 	else

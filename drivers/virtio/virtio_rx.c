@@ -8,8 +8,11 @@
 			     struct mr_frame *frames, struct mr_meta *meta,    \
 			     uint32_t n)                                       \
 	{                                                                      \
-		return receive(rxq, cache, frames, meta, n,                    \
-			       (struct virtio_rx_kind){ __VA_ARGS__ });        \
+		virtio_enter(&virtio_rxq_of(rxq)->vq);                         \
+		n = receive(rxq, cache, frames, meta, n,                       \
+			    (struct virtio_rx_kind){ __VA_ARGS__ });           \
+		virtio_leave(&virtio_rxq_of(rxq)->vq);                         \
+		return n;                                                      \
 	}
 
 BURST(split, .is_packed = false)

@@ -424,9 +424,9 @@ __attribute__((noinline)) static uint32_t wake_up(struct virtio_txq *txq)
 }
 
 static inline __attribute__((always_inline)) uint32_t
-transmit(struct mr_txq *base, struct mr_cache *cache,
-	 const struct mr_frame *frames, const struct mr_meta *meta, uint32_t n,
-	 const struct virtio_tx_kind kind)
+transmit_inside(struct mr_txq *base, struct mr_cache *cache,
+		const struct mr_frame *frames, const struct mr_meta *meta,
+		uint32_t n, const struct virtio_tx_kind kind)
 {
 	struct virtio_txq *txq = virtio_txq_of(base);
 	uint64_t n_bytes = 0;
@@ -463,6 +463,19 @@ transmit(struct mr_txq *base, struct mr_cache *cache,
 		return n_sent;
 	}
 	submit(txq, n, n, n_bytes, kind.is_packed);
+	return n;
+}
+
+static inline __attribute__((always_inline)) uint32_t
+transmit(struct mr_txq *base, struct mr_cache *cache,
+	 const struct mr_frame *frames, const struct mr_meta *meta, uint32_t n,
+	 const struct virtio_tx_kind kind)
+{
+	struct virtio_vq *vq = &virtio_txq_of(base)->vq;
+
+	virtio_enter(vq);
+	n = transmit_inside(base, cache, frames, meta, n, kind);
+	virtio_leave(vq);
 	return n;
 }
 

@@ -91,6 +91,15 @@ uint32_t harness_count_fds(void)
 	return n - 3; /* ".", ".." and dir itself */
 }
 
+void harness_await_fds(uint32_t n)
+{
+	const uint64_t until_ns = harness_deadline_ns();
+
+	while (harness_count_fds() != n && harness_now_ns() < until_ns)
+		harness_nap();
+	assert_int_equal(harness_count_fds(), n);
+}
+
 static void *counting_alloc(void *opaque, size_t align_bytes, size_t n_bytes)
 {
 	struct harness *harness = opaque;
@@ -334,7 +343,7 @@ void harness_end(struct harness *harness)
 	mr_ctx_destroy(harness->ctx);
 	harness->ctx = NULL;
 	assert_int_equal(harness->n_blocks, 0);
-	assert_int_equal(harness_count_fds(), harness->n_fds);
+	harness_await_fds(harness->n_fds);
 }
 
 int harness_abandon(void **state)

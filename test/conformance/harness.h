@@ -55,6 +55,7 @@ enum {
 	FIXTURE_OLD_MAC = 1
 			  << 21, /* a replaced MAC address is still received */
 	FIXTURE_NO_STEERING = 1 << 22, /* steering rules have no effect */
+	FIXTURE_LED = 1 << 24,  /* a port opens only beside its peer */
 	FIXTURE_WIRE = 1 << 23, /* the peer sees segments as the device sent
 				 * them; a kernel may merge them */
 };
@@ -255,6 +256,9 @@ void harness_assert_completed(struct harness *harness, uint64_t n);
 
 /* Open fds of this process. */
 uint32_t harness_count_fds(void);
+/* Assert that n are open, at once or soon: a peer in this process may close its
+ * own a little later. */
+void harness_await_fds(uint32_t n);
 
 /* Nanoseconds of CLOCK_MONOTONIC: now, and the deadline of a wait that begins
  * now; and a nap of about 50 us. */

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages of vhost-user: how they pass a socket. */
+#include <errno.h>
+#include <poll.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "vhost_user.h"
+
+_Static_assert(offsetof(struct vhost_msg, u64) == VHOST_HEADER_BYTES,
+	       "the payload follows the header");
+
+int mri_vhost_send(int fd, const struct vhost_msg *msg, const int *fds,
+		   uint32_t n_fds)
+{
+	union {
+		char bytes[CMSG_SPACE(VHOST_MAX_REGIONS * sizeof(int))];
+		struct cmsghdr header;
+	} control = { 0 };
+	struct iovec data = { (void *)(uintptr_t)msg,
+			      VHOST_HEADER_BYTES + msg->n_bytes };
+	struct msghdr header = { .msg_iov = &data, .msg_iovlen = 1 };
+	ssize_t n;
+
+	if (n_fds > 0) {
+		header.msg_control = &control;
+		header.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+		control.header = (struct cmsghdr){
+			.cmsg_len = CMSG_LEN(n_fds * sizeof(int)),
+			.cmsg_level = SOL_SOCKET,
+			.cmsg_type = SCM_RIGHTS,
+		};
+		memcpy(CMSG_DATA(&control.header), fds, n_fds * sizeof(int));
+	}
+	do
+		n = sendmsg(fd, &header, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == ECONNRESET ? -EPIPE : -errno;
+	/* Messages are shorter than the smallest socket buffer. */
+	return n == (ssize_t)data.iov_len ? 0 : -EPIPE;
+}
+
+/* Exactly n_bytes, which come soon or never. */
+static int receive_bytes(int fd, void *bytes, size_t n_bytes, int timeout_ms)
+{
+	struct pollfd ready = { .fd = fd, .events = POLLIN };
+	size_t n_done = 0;
+
+	while (n_done < n_bytes) {
+		const int n_ready = poll(&ready, 1, timeout_ms);
+		ssize_t n;
+
+		if (n_ready == 0)
+			return -ETIMEDOUT;
+		if (n_ready < 0 && errno != EINTR)
+			return -errno;
+		if (n_ready < 0)
+			continue;
+		n = recv(fd, (char *)bytes + n_done, n_bytes - n_done,
+			 MSG_DONTWAIT);
+		if (n == 0 || (n < 0 && errno == ECONNRESET))
+			return -EPIPE;
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
+			return -errno;
+		if (n > 0)
+			n_done += (size_t)n;
+	}
+	return 0;
+}
+
+int mri_vhost_receive_reply(int fd, struct vhost_msg *msg, uint32_t request,
+			    uint32_t n_bytes, int timeout_ms)
+{
+	int err = receive_bytes(fd, msg, VHOST_HEADER_BYTES, timeout_ms);
+
+	if (err < 0)
+		return err;
+	if (msg->request != request || !(msg->flags & VHOST_REPLY) ||
+	    (msg->flags & 3) != VHOST_VERSION || msg->n_bytes != n_bytes)
+		return -EPROTO;
+	return receive_bytes(fd, (char *)msg + VHOST_HEADER_BYTES, n_bytes,
+			     timeout_ms);
+}

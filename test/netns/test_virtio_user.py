@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""virtio-user: ports with DPDK's net_vhost as the back end, which may go at any
+time and return."""
+import signal
+import sys
+import time
+
+import pytest
+from lib.namespaces import wait_until
+from lib.process import BUILD, L2FWD, Process
+
+sys.path.insert(0, str(BUILD / "bindings/python"))
+
+from millrace import Pool, Port  # noqa: E402
+
+MODULE = BUILD / "lib/link/libmillrace-dpdk.so"
+
+FRAME = bytes.fromhex("0200000000020200000000010800") + bytes(50)
+
+
+class BackEnd(Process):
+    """Sends each frame back to where it came from."""
+
+    def __init__(self, lab, path, queues=1):
+        path.unlink(missing_ok=True)
+        device = rf"dpdk:net_vhost0\,iface={path}\,queues={queues},queues={queues}"
+        super().__init__(lab, lab.namespace("vhost"),
+                         [L2FWD, "--mode", "macswap", "--quiet", device])
+        wait_until("the back end listens", path.exists)
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+
+class Talk:
+    """A port, and frames that come back."""
+
+    def __init__(self, path, options=""):
+        self.path, self.options = path, options
+
+    def __enter__(self):
+        self.pool = Pool()
+        self.port = Port(self.pool, f"virtio-user:{self.path}{self.options}")
+        return self
+
+    def __exit__(self, *error):
+        self.port.close()
+        stats = self.pool.stats()
+        assert stats["n_free"] == stats["n_pages"], stats
+        self.pool.close()
+
+    def echo(self, n):
+        """Frames that come back within a second, of n."""
+        tx, rx = self.port.tx(), self.port.rx()
+        n_back, end_s = 0, time.monotonic() + 1
+        with self.pool.burst([FRAME] * n) as burst:
+            while n_back < n and time.monotonic() < end_s:
+                self.port.poll()
+                tx.send(burst)
+                with rx.receive() as arrived:
+                    n_back += len(arrived)
+                tx.collect()
+        return n_back
+
+    def settle(self):
+        wait_until("frames come back", lambda: self.echo(8) == 8)
+
+
+@pytest.fixture
+def path(tmp_path):
+    if not MODULE.exists():
+        pytest.skip("the dpdk driver is not built (libdpdk?)")
+    return tmp_path / "vm.sock"
+
+
+@pytest.mark.parametrize("ring", ["packed=off", "packed=on"])
+def test_port_goes_on_when_its_back_end_returns(lab, path, ring):
+    back_end = BackEnd(lab, path)
+    with Talk(path, f",{ring}") as talk:
+        talk.settle()
+        for _ in range(5):
+            back_end.kill()
+            wait_until("the link is down", lambda: (
+                talk.port.poll(), not talk.port.link()["is_up"])[1])
+            assert talk.echo(4) == 0
+            back_end = BackEnd(lab, path)
+            talk.settle()
