@@ -44,8 +44,8 @@ enum { MR_NEIGHBOURS_MAX = 1 << 20, MR_NEIGHBOURS_LINKS_MAX = 65535 };
 struct mr_neighbours_link {
 	uint8_t mac[6]; /**< to ask with */
 	uint8_t reserved[2];
-	uint8_t own[2][16]; /**< our addresses to ask with: of IPv6, and of IPv4
-			     *   in ::ffff:0:0/96 */
+	uint8_t own[2][16]; /**< our addresses to ask with: of IPv6, and of IPv4,
+			     *   IPv4-mapped */
 };
 
 /**

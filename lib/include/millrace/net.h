@@ -246,8 +246,9 @@ MR_API void mr_net_answer_arp(uint8_t *bytes, const struct mr_net_view *view,
  * @param      bytes    the frame, exclusively owned, with the layer-3 header of
  *                      @p view
  * @param      view     from mr_net_parse(), which returned 0
- * @param[out] ret_dst  16 bytes: the destination, one of IPv4 in
- *                      ::ffff:0:0/96; always set if it is an IP packet
+ * @param[out] ret_dst  16 bytes: the destination, of IPv4 as an IPv4-mapped
+ *                      address (RFC 4291, 2.5.5.2); always set if it is an IP
+ *                      packet
  *
  * @return 0, or, with the packet unchanged,
  *   -ENOTSUP        it is no IP packet
@@ -262,7 +263,7 @@ MR_API int mr_net_count_hop(uint8_t *bytes, const struct mr_net_view *view,
 
 /** What a neighbour says: that it has an address. */
 struct mr_net_neighbour {
-	uint8_t addr[16]; /**< one of IPv4 is in ::ffff:0:0/96 */
+	uint8_t addr[16]; /**< of IPv4: IPv4-mapped */
 	uint8_t mac[6];
 	uint8_t is_reply; /**< 1: ARP reply, neighbour advertisement; 0:
 			   * request, solicitation */
