@@ -43,10 +43,10 @@ struct mr_pool;
 struct mr_ring_spsc;
 struct mr_workers;
 
-enum {
-	MR_WORKERS_MAX = 64,
-	MR_SENDS_TO_ANY = UINT32_MAX, /**< frames may leave through any port */
-};
+enum { MR_WORKERS_MAX = 64 };
+
+/** Frames may leave through any port. */
+#define MR_SENDS_TO_ANY UINT32_MAX
 
 /** What a worker does after a round that found no work. */
 enum mr_idle_mode {

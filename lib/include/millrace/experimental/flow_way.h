@@ -34,9 +34,11 @@ enum {
 	MR_FLOW_UNTRACKED = 2,
 };
 
+/** mr_flow_way.hop: unknown. */
+#define MR_FLOW_HOP_NONE UINT32_MAX
+
 enum {
-	MR_FLOW_HOP_NONE = UINT32_MAX, /**< mr_flow_way.hop: unknown */
-	MR_FLOW_HOP_BITS = 24,         /**< above: mr_rules_hop() */
+	MR_FLOW_HOP_BITS = 24, /**< above: mr_rules_hop() */
 	MR_FLOW_WAYS = 2,
 	MR_FLOW_FORCE_MS = 1000,
 	MR_FLOW_IDS = 1 << 16, /**< length of mr_rules_old_ids() */
