@@ -3,14 +3,18 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import jsonschema
 
+from mr_bench import qualify
 from mr_bench.qualify import checks, drivers
+from mr_bench.qualify.plan import Planned
 from mr_bench.qualify.record import Record
+from mr_bench.runner import Device
 
 TOP = Path(__file__).resolve().parents[3]
 FILES = sorted((TOP / "docs/nics").glob("*.json"))
@@ -61,6 +65,28 @@ def test_a_failed_conformance_test_has_its_name_and_words(tmp_path):
     assert found["status"] == "failed"
     assert found["failed"] == [
         {"name": "order_is_kept", "why": "frame 3 is missing n_kept != n_sent"}]
+
+
+def test_the_cost_is_of_a_device_that_is_ready(tmp_path, monkeypatch):
+    """Also if no other step started it. Its threads are not there before."""
+    ready, metered = tmp_path / "ready", []
+
+    class Meter:
+        def __init__(self, group):
+            metered.append((ready.exists(), os.getpgid(group) == group))
+
+        tick = close = lambda self: None
+
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(qualify.program, "version", lambda: "")
+    monkeypatch.setattr(qualify, "Meter", Meter)
+    record = Record(tmp_path / "nic.json", {"steps": [], "runs": []}, False)
+    worker = qualify.Worker(record, None, True)
+    device = Device("d", "exec sleep 60", f"touch {ready}")
+    worker.run_planned([Planned("d cost", 1, device, lambda: 'echo {} >"$MR_OUT"')])
+    record.close()
+    assert metered == [(True, True)]
+    assert worker.meter is None
 
 
 def test_files_of_nics_are_as_the_schema_says_and_are_listed():

@@ -72,12 +72,16 @@ class Worker(Runner):
         planned = self.planned
         if planned is None:
             return
-        if self.meter is None and planned.name.endswith(" cost") and self.child:
-            self.meter = Meter(self.child.process.pid)
         if self.meter:
             self.meter.tick()
         spent_s = time.monotonic() - self.record.begun_s
         self.progress.show(max(planned.seconds - spent_s, 0) + self.left_s, planned.name)
+
+    def _measure(self, step: Step) -> int | None:
+        """With the device's threads, which all run once it is ready."""
+        if step.name.endswith(" cost") and self.child:
+            self.meter = Meter(self.child.process.pid)
+        return super()._measure(step)
 
     def complain(self, name: str, what: str) -> None:
         """Keep the first reason: of a program that failed, what it said last."""
