@@ -16,13 +16,14 @@ LIMIT_S = limit(600)
 
 
 def settings(guest):
-    """What it may change: driver, link and channels of each NIC."""
+    """What it may change: driver, link, MTU and channels of each NIC."""
     status, text = guest.run("mr-devices --json")
     assert status == 0, text
     drivers = {d["address"]: d["kernel_driver"]
                for d in json.loads(text)["devices"]}
     return [(drivers[guest.nic(name).bdf],
              guest.run(f"cat /sys/class/net/{name}/flags")[1],
+             guest.run(f"cat /sys/class/net/{name}/mtu")[1],
              guest.run(f"ethtool -l {name} | grep Combined")[1])
             for name in NAMES]
 
@@ -32,6 +33,7 @@ def test_two_igb_that_a_cable_joins(tmp_path):
     nics = [Nic(NAMES[i], "igb", peer=NAMES[1 - i]) for i in range(2)]
     with boot(nics, programs=PROGRAMS, n_cpus=3, memory_mb=2048) as guest:
         guest.run("ip link set one down")
+        guest.run("ip link set other mtu 1400")
         before = settings(guest)
         forget_log(guest)
         _, said = guest.run(

@@ -11,7 +11,7 @@ from pathlib import Path
 import jsonschema
 
 from mr_bench import qualify
-from mr_bench.qualify import checks, drivers
+from mr_bench.qualify import checks, drivers, ports, settings
 from mr_bench.qualify.plan import Planned
 from mr_bench.qualify.record import Record
 from mr_bench.runner import Device
@@ -87,6 +87,31 @@ def test_the_cost_is_of_a_device_that_is_ready(tmp_path, monkeypatch):
     record.close()
     assert metered == [(True, True)]
     assert worker.meter is None
+
+
+def test_settings_come_back_or_it_says_why_not(tmp_path, monkeypatch, capsys):
+    """The MTU after the NIC, whose driver forgets it."""
+    asked = []
+
+    def ask(*words):
+        asked.append(words)
+        return 1, "", f"{words[0]} failed"
+
+    monkeypatch.setattr(settings, "FOLDER", str(tmp_path))
+    monkeypatch.setattr(settings, "sysfs", lambda *_: "9000")
+    monkeypatch.setattr(settings, "netdev_of", lambda _: "eth1")
+    monkeypatch.setattr(settings, "ask", ask)
+    monkeypatch.setattr(settings, "ask_devices", lambda *words: ask("mr-devices", *words))
+    changes = settings.Settings()
+    changes.bind([ports.Port("eth1", "0000:01:00.0", "", {"pci": None})])
+    changes.close()
+    assert asked == [
+        ("mr-devices", "bind", "0000:01:00.0"), ("mr-devices", "unbind", "0000:01:00.0"),
+        ("ip", "link", "set", "dev", "eth1", "mtu", "9000")]
+    assert capsys.readouterr().err.splitlines() == [
+        "mr-bench: cannot put back bound 0000:01:00.0 eth1: mr-devices failed",
+        "mr-bench: cannot put back mtu eth1 9000: ip failed"]
+    assert not list(tmp_path.iterdir())
 
 
 def test_files_of_nics_are_as_the_schema_says_and_are_listed():

@@ -132,7 +132,8 @@ class Port:
         return {"name": self.name, "model": model, "emulated": self.emulated, "nic": self.nic}
 
 
-def _sysfs(netdev: str, name: str) -> str:
+def sysfs(netdev: str, name: str) -> str:
+    """An attribute of an interface; "": it has none."""
     try:
         return Path(f"/sys/class/net/{netdev}/{name}").read_text().strip()
     except OSError:
@@ -166,7 +167,7 @@ def _read(word: str) -> Port:
     nic = machine.nic(netdev or bdf, [])
     if nic is None:
         raise Refused(f"there is no interface or PCI device {text}; 'ip link' lists interfaces")
-    return Port(netdev, bdf or _bdf_of(netdev), _sysfs(netdev, "address"), nic)
+    return Port(netdev, bdf or _bdf_of(netdev), sysfs(netdev, "address"), nic)
 
 
 def _check_use(port: Port) -> dict[str, Any]:

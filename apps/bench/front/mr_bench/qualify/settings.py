@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mr_bench.qualify.ports import Port, Refused, ask, ask_devices, netdev_of
+from mr_bench.qualify.ports import Port, Refused, ask, ask_devices, netdev_of, sysfs
 from mr_support import output
 
 FOLDER = "/run/millrace"
@@ -42,11 +42,14 @@ def combined(netdev: str) -> int:
     return 0
 
 
-def set_combined(netdev: str, n: int) -> None:
-    """Set it, if the driver can."""
-    with suppress(OSError):
+def set_combined(netdev: str, n: int) -> str:
+    """Why not; "": done."""
+    try:
         now = _channels(netdev, [GCHANNELS, *[0] * 8])
         _channels(netdev, [SCHANNELS, *now[1:COMBINED], n])
+    except OSError as error:
+        return str(error.strerror)
+    return ""
 
 
 def is_up(netdev: str) -> bool:
@@ -74,20 +77,29 @@ def _meminfo(key: str) -> int:
     return next((int(line.split()[1]) for line in lines if line.startswith(key + ":")), 0)
 
 
-def _unbind(bdf: str, netdev: str) -> None:
-    """Give a NIC back to its driver; where no udev does that, its interface gets its name."""
-    ask_devices("unbind", bdf)
+def _set_mtu(netdev: str, mtu: str) -> str:
+    """Why not; "": done."""
+    return ask("ip", "link", "set", "dev", netdev, "mtu", mtu)[2]
+
+
+def _unbind(bdf: str, netdev: str) -> str:
+    """Give a NIC back to its driver; where no udev does that, its interface gets its name.
+    Why not; "": done."""
+    status, _, why = ask_devices("unbind", bdf)
     now = netdev_of(bdf)
     if netdev and now not in ("", netdev):
         _set_link(now, False)
-        ask("ip", "link", "set", "dev", now, "name", netdev)
+        return ask("ip", "link", "set", "dev", now, "name", netdev)[2]
+    return (why or f"exit status {status}") if status else ""
 
 
-UNDO: dict[str, Callable[[Any], object]] = {
+# They return why a change cannot be undone, or "".
+UNDO: dict[str, Callable[[Any], str]] = {
     "bound": lambda value: _unbind(*value),
+    "mtu": lambda value: _set_mtu(*value),
     "channels": lambda value: set_combined(*value),
     "link": lambda value: _set_link(*value),
-    "huge_pages": lambda n: _huge_pages(-n),
+    "huge_pages": lambda n: "" if _huge_pages(-n) == -n else "the kernel keeps some",
 }
 
 
@@ -127,8 +139,9 @@ class Settings:
         """Undo all but the first changes, the last one first."""
         while len(self.changes) > n_left:
             kind, value = self.changes[-1]
-            if kind in UNDO:
-                UNDO[kind](value)
+            if kind in UNDO and (why := UNDO[kind](value)):
+                text = " ".join(map(str, value)) if isinstance(value, list) else value
+                output.tell(f"mr-bench: cannot put back {kind} {text}: {why}")
             self.changes.pop()
             self._write()
 
@@ -148,6 +161,8 @@ class Settings:
         """Give the NICs to vfio-pci; why not, or "". restore() gives them back."""
         kernels = [port for port in ports if not port.is_vfio]
         for port in kernels:
+            if mtu := sysfs(port.netdev, "mtu"):  # its driver forgets it
+                self._note("mtu", [port.netdev, mtu])
             self._note("bound", [port.bdf, port.netdev])
         return ask_devices("bind", *(port.bdf for port in kernels))[2] if kernels else ""
 
