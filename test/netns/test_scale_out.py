@@ -8,7 +8,8 @@ import time
 import pytest
 from lib import servers
 from lib.namespaces import wait_until
-from lib.site import GOAL_S, N_HOSTS, SERVER, VIRTUAL, Site, Talk, \
+from lib.process import Process
+from lib.site import GOAL_S, N_HOSTS, SAMPLES, SERVER, VIRTUAL, Site, Talk, \
     connect_all, host_address, hosts_of, seconds_until_left
 
 HOW = ["SIGKILL", "SIGSTOP", "cut off", "link down"]
@@ -120,6 +121,24 @@ def test_a_third_gateway_gets_its_share_of_idle_hosts(site):
     wait_until("two are left", lambda: set(site.buckets()) == {1, 2})
     assert 3 in site.pools()
     assert 3 not in Talk(site).ask().values()
+
+
+@pytest.mark.short
+def test_the_group_comes_back_if_the_kernel_deletes_it(lab):
+    """As it does if the link is down for a moment."""
+    router = lab.namespace("i")
+    lab.veth(router, "eth0", lab.namespace("g"), "eth0")
+    router.ip("address", "add", "10.255.0.254/24", "dev", "eth0")
+    router.ip("route", "add", "default", "table", 100,
+              "nexthop", "via", "10.255.0.1", "nexthop", "via", "10.255.0.2")
+    spread = Process(lab, router, [SAMPLES / "spread"])
+    for how in ["nexthop", "id", 100], ["route", "default"]:
+        wait_until("the route leads to the group", lambda: "nhid 100" in
+                   router.ip("route", "show", "default").stdout)
+        router.ip(how[0], "delete", *how[1:])
+    wait_until("it is there again", lambda: "nhid 100" in
+               router.ip("route", "show", "default").stdout)
+    assert spread.process.poll() is None, spread.err.text()
 
 
 @pytest.fixture
