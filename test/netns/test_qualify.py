@@ -229,17 +229,22 @@ def test_a_signal_ends_it_and_everything_is_put_back(cable, number):
     cable.check_nothing_is_left()
 
 
-def test_all_drivers_beside_testpmd(cable):
+def test_each_driver_that_opens_the_ports_is_measured_beside_testpmd(cable):
+    """And each other one has its reason. Whether the machine was too busy for a
+    figure is no matter here."""
     if not shutil.which("dpdk-testpmd"):
         pytest.skip("dpdk-testpmd is missing (package dpdk-dev)")
-    root = cable.run("--quick", "--seconds", "1", "--sizes", "64")
-    why = {driver["name"]: driver["why"] for driver in root["drivers"]}
+    process = cable.start("--quick", "--seconds", "1", "--sizes", "64",
+                          "--devices", "testpmd", "v0", "v1")
+    assert process.wait(LIMIT_S) in (0, 1), process.err.text()
+    why = {driver["name"]: driver["why"]
+           for driver in cable.document()["drivers"]}
     assert "zero-copy" in why["xdp-zc"] and "not a PCI" in why["vfio"]
     names = {name.partition(" ")[0] for name in cable.steps()
              if "throughput" in name}
-    expected = {"xdp-copy-mr-l2fwd", "xdp-copy-testpmd"}
+    expected = {"xdp-copy-testpmd"}
     if (BUILD / "lib/link/libmillrace-dpdk.so").exists():
         assert why["dpdk"] == ""
-        expected |= {"dpdk-mr-l2fwd", "dpdk-testpmd"}
+        expected.add("dpdk-testpmd")
     assert names == expected
     cable.check_nothing_is_left()
