@@ -38,13 +38,18 @@ static bool may_have_error4(const struct mri_request *r)
 		type == MR_ICMP_ECHO_REPLY);
 }
 
-/* RFC 4443 2.4 e. */
+/*
+ * RFC 4443 2.4 e. The parser stops at a fragment header: an extension header
+ * that follows it may hide an error.
+ */
 static bool may_have_error6(const struct mri_request *r)
 {
 	const struct mr_ipv6 *ip = (const void *)(r->bytes + r->view.l3_bytes);
 	const uint8_t type = r->bytes[r->view.l4_bytes];
 
 	return mri_answer_is_host6(ip->src) && ip->dst[0] != 0xff &&
+	       r->view.l4_proto != IPPROTO_DSTOPTS &&
+	       r->view.l4_proto != IPPROTO_ROUTING &&
 	       (r->view.l4_proto != IPPROTO_ICMPV6 ||
 		(type >= MR_ICMPV6_ECHO && type != ICMP6_REDIRECT));
 }
@@ -113,11 +118,12 @@ static bool write_error(const struct mr_answer *answer, struct mri_request *r,
 					   (is_ipv4 ? sizeof(struct mr_ipv4) :
 						      sizeof(struct mr_ipv6)));
 	const uint32_t n_max = is_ipv4 ? MAX_IPV4_BYTES : MAX_IPV6_BYTES;
+	const uint16_t mtu =
+		mtu_bytes < UINT16_MAX ? (uint16_t)mtu_bytes : UINT16_MAX;
 	const struct mr_icmp icmp = {
 		.type = is_ipv4 ? kinds[error].type : kinds[error].type6,
 		.code = is_ipv4 ? kinds[error].code : kinds[error].code6,
-		.seq = error == MR_ERROR_TOO_BIG ? htons((uint16_t)mtu_bytes) :
-						   0,
+		.seq = error == MR_ERROR_TOO_BIG ? htons(mtu) : 0,
 	};
 	const uint8_t *old = r->bytes + n_l2;
 	const uint32_t n =

@@ -160,6 +160,13 @@ TEST_POOL(some_packets_have_no_error)
 	ask = make_packet6(17, 32);
 	ask.bytes[ask.l3 + 24] = 0xff;
 	assert_false(is_told_of(&ask, MR_ERROR_TTL));
+	/* The first fragment of an error behind destination options. */
+	ask = make_ipv6(OUR_MAC, PEER_IP6, V6("\7"),
+			"\x3c\0\0\1\0\0\0\7\x3a\0\1\4\0\0\0\0", 16);
+	ask.bytes[ask.l3 + 6] = 44;
+	ask.bytes[ask.l3 + 5] = 24;
+	put(&ask, "\1\0\0\0\0\0\0\0", 8);
+	assert_false(is_told_of(&ask, MR_ERROR_TTL));
 	ask = make_arp(OUR_MAC);
 	assert_false(is_told_of(&ask, MR_ERROR_TTL));
 	ask = make_packet4(0, 32);
