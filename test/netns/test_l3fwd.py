@@ -140,8 +140,8 @@ def test_packets_that_must_not_be_routed_are_counted(lab):
     }
     frames = [bytes(packet) for some in packets.values() for packet in some]
     wire.send_all(frames)
-    errors = [Ether(data) for data in wire.receive(100, 1)]
     assert talk.ping(router.hosts[0], BEHIND[0], 1)  # after them
+    errors = [Ether(data) for data in wire.receive(100, 1)]
     counts = router.stop()
     for name, some in packets.items():
         assert counts[name] >= len(some), (name, counts)
@@ -159,6 +159,7 @@ def test_errors_are_limited(lab):
                    IP(src=HOSTS[0][0], dst=BEHIND[0], ttl=1) / UDP() / bytes(40))
     begin_s = time.monotonic()
     wire.send_all([packet] * 400)
+    assert talk.ping(router.hosts[0], "10.1.0.1", 1)  # after them
     errors = [Ether(data) for data in wire.receive(400, 1)]
     errors = [e for e in errors if ICMP in e and e[ICMP].type == 11]
     limit = 51 + 1000 * (time.monotonic() - begin_s)
