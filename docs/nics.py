@@ -58,10 +58,12 @@ def section(root):
     for driver in root["drivers"]:
         opened = driver["ports"][-1] if driver["ports"] else {}
         suite = driver["conformance"] or checks.EMPTY
+        counts = f"{suite['passed']} passed, {len(suite['failed'])} failed, {suite['skipped']} skipped"
+        if suite["status"] == "not run":
+            counts = suite["why"] or "see the failed steps"
         yield f"- {driver['name']}: " + (driver["why"] or (
             f"mode {opened.get('mode', '')}; offloads: {', '.join(opened.get('offloads', [])) or 'none'}; "
-            f"conformance {suite['status']}: {suite['passed']} passed, {len(suite['failed'])} failed, "
-            f"{suite['skipped']} skipped"))
+            f"conformance {suite['status']}: {counts}"))
     for check in checks.of(root):
         if check.is_failed:
             yield f"- **{check.what}**: {check.why}"
