@@ -25,7 +25,7 @@ MR_BEGIN_DECLS
  * of any length. It leaves the rest to the program: fragments, packets with a
  * source route or an IPv6 routing header with segments left, echo requests to a
  * group, frames to another MAC address, and frames whose headers are not in
- * their first entry. A router tells the senders of those that it drops:
+ * their first entry. A router tells senders why it drops their packets:
  * mr_answer_error().
  */
 
@@ -46,7 +46,8 @@ enum mr_answer_count {
 			      *   room for an option after the frame */
 	MR_ANSWER_ERROR,     /**< these two: mr_answer_error() */
 	MR_ANSWER_ERROR_LIMITED, /**< over the rate */
-	MR_ANSWER_LEARNT, /**< freed: a reply to us, for config->neighbours */
+	MR_ANSWER_LEARNT, /**< freed: a neighbour's reply to us, if there are
+			   *   config->neighbours */
 	MR_ANSWER_COUNTS,
 };
 
@@ -67,11 +68,11 @@ struct mr_answer_config {
 			     *   pings each, and most errors; 0: 1000 */
 	uint32_t burst;     /**< most of them at once; 0: 50 */
 	uint32_t is_router; /**< 1: tell IPv6 neighbours so */
-	uint32_t link;      /**< its number in neighbours */
-	/** Learns from ARP and neighbour discovery; it must outlive the result.
-	 * If no addresses are given, the MAC address is its link's, and the
-	 * addresses those of all its links, beginning with this one.
-	 * NULL: replies are left to the program. */
+	uint32_t link;      /**< the port's, in neighbours */
+	/** The table that learns from ARP and neighbour discovery; it must
+	 * outlive the result. Without addresses above, the MAC address is that
+	 * of the link, and the addresses those of all links of the table,
+	 * beginning with this one. NULL: replies are left to the program. */
 	struct mr_neighbours *neighbours;
 };
 
@@ -92,7 +93,7 @@ struct mr_answer_stats {
  *
  * @return 0, or
  *   -EINVAL  config->size, too many addresses, a MAC or IP address of a group,
- *            or a VLAN that does not exist
+ *            a VLAN or a link that does not exist
  *   -ENOMEM  no memory
  *
  * Owner: the caller, of the result. Thread: any.
@@ -159,9 +160,10 @@ enum mr_error {
  *                           it
  *
  * @return 1: the first entry is the error, its only entry; or 0, with the frame
- *         unchanged: there is none about an error, a later fragment, a frame to
- *         or from a group, or for a family without an address of ours; it is
- *         over the rate; or there is too little headroom
+ *         unchanged: errors are not sent about errors, later fragments, frames
+ *         to or from a group, packets without payload, or those of a family
+ *         in which we have no address; or the rate is exceeded, there is too
+ *         little headroom, or no page for a copy of a shared frame
  *
  * Owner:  the caller, of the frame; the pool, of its other entries.
  * Thread: the one that uses the cache.

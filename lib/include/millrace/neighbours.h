@@ -20,16 +20,18 @@ MR_BEGIN_DECLS
  *                   |            |
  *             MAC address,   a frame that asks for it
  *
- * The table holds no frames and has no timer: packets cause the questions.
- * A neighbour is asked three times, a second apart, and then again each second
- * while there are packets for it. One that is known is asked again after 30 s,
- * and used as long as it answers. A slot that was not used for a minute, or for
- * three seconds if it is of an unknown neighbour, is given to another.
+ * The table holds no frames and has no timer: it asks only when there is a
+ * packet to send. A neighbour that does not answer is asked each second; after
+ * three questions, it counts as unreachable. One that is known is asked again
+ * after 30 s, and forgotten if it does not answer three times. A slot that was
+ * not used for a minute, or for three seconds if its neighbour is unknown, may
+ * be given to another neighbour.
  *
- * Hosts of a link can fill the table, by asking for our address or sending
- * through us, with many addresses; neighbours that are known stay.
+ * Hosts on a link can fill the table: by asking for our address from many
+ * addresses, or by sending to many through us. Known neighbours stay.
  *
- * Finding a known neighbour takes no lock; all else takes a mutex for a moment.
+ * Finding a known neighbour takes no lock; everything else locks a mutex for a
+ * moment.
  */
 
 struct mr_cache;
@@ -42,10 +44,11 @@ enum { MR_NEIGHBOURS_MAX = 1 << 20, MR_NEIGHBOURS_LINKS_MAX = 65535 };
 
 /** A link with neighbours: a port, for instance. */
 struct mr_neighbours_link {
-	uint8_t mac[6]; /**< to ask with */
+	uint8_t mac[6]; /**< ours: the sender of questions */
 	uint8_t reserved[2];
-	uint8_t own[2][16]; /**< our addresses to ask with: of IPv6, and of IPv4,
-			     *   IPv4-mapped */
+	uint8_t own[2][16]; /**< our addresses, which ask: of IPv6, and of IPv4,
+			     *   IPv4-mapped; zero: none, and no next hops of
+			     *   that family */
 };
 
 /**
@@ -84,7 +87,8 @@ MR_API void mr_neighbours_destroy(struct mr_neighbours *neighbours);
  *
  * @return 0, or
  *   -EAGAIN        it has not answered yet: drop the packet
- *   -EHOSTUNREACH  it has not answered three times: tell the sender, too
+ *   -EHOSTUNREACH  it did not answer three times: drop the packet, and tell its
+ *                  sender
  *   -EADDRINUSE    it is an address of ours
  *   -ENOSPC        there are too many neighbours
  *
