@@ -18,12 +18,13 @@ from mr_bench.qualify import checks, summary  # noqa: E402
 HEAD = """\
 # NICs
 
-What owners measured on their NICs with `mr-bench qualify PORT PORT`, which ran tester and device under test on one
-machine. The files are in `docs/nics/`; the README there says how to add yours. **Emulated** devices show that a driver
-works, and not how fast it is.
+What owners measured on their NICs with `mr-bench qualify PORT PORT`. Tester and device under test ran on one machine.
+The files are in `docs/nics/`; the README there says how to add yours. **Emulated** devices show that a driver works,
+not how fast it is.
 
-Frames per second with at most 0.1 % lost (the median of the rounds; \u2265: the tester's limit); latency of a round trip
-at half of that rate, by share of the frames; the device's cost of a frame of the first size.
+The columns: frames per second with at most 0.1 % lost (the median of the rounds; \u2265: the tester was the limit); the
+latency of a round trip at half of that rate, for 50, 99 and 99.9 % of the frames; what a frame of the first size costs
+the device.
 """
 
 

@@ -34,23 +34,23 @@ PUBLIC = re.compile(
 )
 USAGE = """\
 usage: mr-bench qualify [options] PORT PORT
-How fast two ports that a cable joins are with Millrace: what the machine
-lacks, whether the driver conforms, throughput, loss and latency with each
-driver that can open them. The tester is on the first port, a program that
-sends frames back on the second; both share this machine's cores.
+Measure two ports that a cable joins: what slows the machine down, whether each
+driver conforms, and throughput, loss and latency with each driver that can
+open the ports. The tester uses the first port; a program on the second sends
+frames back. Both run on this machine.
 
-PORT is an interface, such as eth1, or a PCI address. Other programs must not
-use it. Needs root; what is changed is put back at the end.
+PORT is an interface, such as eth1, or a PCI address. No other program may use
+it. Needs root, and puts the settings that it changes back at the end.
 """
 OPTIONS = [
     Option("out", "FILE", "the document (default qualify-HOST-NIC.json; the page: .html)"),
-    Option("resume", "", "go on with the document of a run that ended early"),
+    Option("resume", "", "continue the run of a document that ended early"),
     Option("seconds", "S", "time for each driver (default 300)"),
     Option("quick", "", "one round of two sizes, 40 s for each driver"),
-    Option("sizes", "LIST", "of frames, with FCS (default 64,512,1518)"),
+    Option("sizes", "LIST", "sizes of frames, with FCS (default 64,512,1518)"),
     Option("drivers", "LIST", f"of {','.join(NAMES)} (default: all)"),
     Option("devices", "LIST", f"of {','.join(DEVICES)} (default: both)"),
-    Option("label", "TEXT", "what the page and the list of NICs call it"),
+    Option("label", "TEXT", "the title on the page and in the list of NICs"),
     Option("quiet", "", "print no progress", letter="q"),
 ]
 
