@@ -301,14 +301,13 @@ class Qualification:
         """The exit status. Raises Wrong, OSError."""
         changes = settings.Settings()
         worker = Worker(self.record, self.plan, "quiet" in self.given)
-        why = "ended by a signal; --resume goes on"
+        why = "it failed; --resume goes on"
         try:
             changes.set_up(self.ports)
             for name in self.drivers:
                 if not worker.ending.is_set:
                     self._run_driver(worker, name, changes)
-            if not worker.ending.is_set:
-                why = ""
+            why = "ended by a signal; --resume goes on" if worker.ending.is_set else ""
         finally:
             changes.close()
             self.root |= {"complete": not why, "why_incomplete": why}
