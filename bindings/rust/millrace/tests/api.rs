@@ -198,7 +198,9 @@ fn the_log_reaches_the_program() {
     thread::spawn(move || drop(cache.alloc(60))).join().unwrap();
     let lines = lines.lock().unwrap();
     assert!(
-        lines.iter().any(|(level, _)| *level == Level::Warning),
+        lines
+            .iter()
+            .any(|(level, line)| *level == Level::Error && line.contains("second thread")),
         "{lines:?}"
     );
 }
