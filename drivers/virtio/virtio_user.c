@@ -606,6 +606,9 @@ static int reset_queue(struct virtio_port *port, struct virtio_vq *vq)
 	pthread_mutex_lock(&user->lock);
 	if (user->fd >= 0)
 		err = stop_queue(user, vq->number) < 0 ? -EAGAIN : 0;
+	/* It may still use the queue: take_events() starts over. */
+	if (user->fd >= 0 && err < 0)
+		(void)shutdown(user->fd, SHUT_RDWR);
 	pthread_mutex_unlock(&user->lock);
 	if (err == 0 && vq->reset_until_tick != 0) {
 		vq->reset_until_tick = 0;
