@@ -200,6 +200,16 @@ static int tell_table(const struct virtio_user *user)
 	return tell(user, &msg, user->region_fds, user->n_regions);
 }
 
+/* Wait until it has mapped what it was told of. */
+static int await_memory(const struct virtio_user *user)
+{
+	uint64_t features;
+
+	if (has_protocol(user, VHOST_P_REPLY_ACK))
+		return 0; /* tell() has waited */
+	return ask_u64(user, VHOST_GET_FEATURES, &features);
+}
+
 /* Tell a back end, which has none yet, of all memory. */
 static int tell_memory(struct virtio_user *user)
 {
@@ -212,8 +222,29 @@ static int tell_memory(struct virtio_user *user)
 	else
 		for (uint32_t i = 0; i < user->n_regions && err == 0; i++)
 			err = tell_region(user, i);
+	if (err == 0)
+		err = await_memory(user);
 	user->has_memory = err == 0;
 	return err;
+}
+
+/* Tell it of the last piece, unless it is away: it gets all when it returns. */
+static int tell_last_region(struct virtio_user *user)
+{
+	int err;
+
+	if (!user->has_memory)
+		return 0;
+	if (has_protocol(user, VHOST_P_CONFIGURE_MEM_SLOTS))
+		err = tell_region(user, user->n_regions - 1);
+	else
+		err = tell_table(user);
+	if (err == 0)
+		err = await_memory(user);
+	if (err == 0 || err == -EREMOTEIO)
+		return err;
+	(void)shutdown(user->fd, SHUT_RDWR); /* take_events() starts over */
+	return 0;
 }
 
 /* The region has another segment. */
@@ -236,12 +267,11 @@ static int add_segment(void *opaque, const struct mr_segment_info *segment,
 			(struct vhost_region){ addr, segment->n_bytes, addr,
 					       0 };
 		user->region_fds[user->n_regions++] = segment->fd;
-		/* One that has just gone gets it when it is back. */
-		if (user->has_memory &&
-		    has_protocol(user, VHOST_P_CONFIGURE_MEM_SLOTS))
-			(void)tell_region(user, user->n_regions - 1);
-		else if (user->has_memory)
-			(void)tell_table(user);
+		err = tell_last_region(user);
+		if (err < 0) {
+			user->n_regions--;
+			err = refuse(port, err, reason);
+		}
 	}
 	pthread_mutex_unlock(&user->lock);
 	return err;
