@@ -37,6 +37,8 @@ int mri_vhost_send(int fd, const struct vhost_msg *msg, const int *fds,
 	do
 		n = sendmsg(fd, &header, MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
+	if (n < 0 && errno == EAGAIN)
+		return -ETIMEDOUT; /* SO_SNDTIMEO */
 	if (n < 0)
 		return errno == ECONNRESET ? -EPIPE : -errno;
 	/* Messages are shorter than the smallest socket buffer. */

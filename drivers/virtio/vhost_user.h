@@ -89,7 +89,10 @@ struct vhost_msg {
 	};
 } __attribute__((packed));
 
-/* Send a message with fds. 0, -EPIPE: the peer is gone, or another -errno. */
+/*
+ * Send a message with fds. 0, -EPIPE: the peer is gone, -ETIMEDOUT: it takes
+ * nothing within the socket's SO_SNDTIMEO, or another -errno.
+ */
 int mri_vhost_send(int fd, const struct vhost_msg *msg, const int *fds,
 		   uint32_t n_fds);
 

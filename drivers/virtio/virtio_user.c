@@ -36,7 +36,10 @@
 
 enum {
 	TIMEOUT_MS = 2000,
+	/* In mr_port_poll(), until a returned one has answered. */
+	RETURN_TIMEOUT_MS = 100,
 	RETRY_TICKS = 100 * 1000 * 1000 / VIRTIO_TICK_NS,
+	FAILED_TICKS = 10 * RETRY_TICKS, /* after one that did not answer */
 	MAX_ENTRIES = 32768,
 	OS_PAGE_BYTES = 4096,
 	/* Of a ring's entry: descriptor, avail, used, header slot. */
@@ -77,7 +80,9 @@ struct virtio_user {
 	bool is_started[2 * VIRTIO_MAX_PAIRS];
 	uint32_t generation; /* changes when it goes or comes */
 	uint64_t retry_tick;
-	bool can_return; /* else a lost back end is gone */
+	int timeout_ms;      /* of a message */
+	bool has_complained; /* of one that came, but cannot be used */
+	bool can_return;     /* else a lost back end is gone */
 	bool is_pinned;
 };
 
@@ -113,7 +118,7 @@ static int ask(const struct virtio_user *user, struct vhost_msg *msg,
 	err = mri_vhost_send(user->fd, msg, NULL, 0);
 	if (err == 0)
 		err = mri_vhost_receive_reply(user->fd, msg, request,
-					      n_reply_bytes, TIMEOUT_MS);
+					      n_reply_bytes, user->timeout_ms);
 	return err;
 }
 
@@ -142,7 +147,7 @@ static int tell(const struct virtio_user *user, struct vhost_msg *msg,
 	if (err < 0 || !has_protocol(user, VHOST_P_REPLY_ACK))
 		return err;
 	err = mri_vhost_receive_reply(user->fd, msg, request, sizeof(msg->u64),
-				      TIMEOUT_MS);
+				      user->timeout_ms);
 	return err < 0 ? err : msg->u64 != 0 ? -EREMOTEIO : 0;
 }
 
@@ -353,7 +358,19 @@ static uint64_t region_iova(const struct virtio_port *port)
 
 /* ---- the connection ---- */
 
-static int connect_to(const struct virtio_port *port, struct mr_reason *reason)
+/* How long messages may take; connect() and sendmsg(), too, wait for room. */
+static int set_timeout(struct virtio_user *user, int timeout_ms)
+{
+	const struct timeval limit = { timeout_ms / 1000,
+				       timeout_ms % 1000 * 1000 };
+
+	user->timeout_ms = timeout_ms;
+	return setsockopt(user->fd, SOL_SOCKET, SO_SNDTIMEO, &limit,
+			  sizeof(limit));
+}
+
+static int connect_to(const struct virtio_port *port, int timeout_ms,
+		      struct mr_reason *reason)
 {
 	struct virtio_user *user = port->user;
 	const char *const path = user->addr.sun_path;
@@ -364,7 +381,8 @@ static int connect_to(const struct virtio_port *port, struct mr_reason *reason)
 	if (user->fd < 0)
 		return mr_fail(reason, -EIO, "%s: no socket: %s",
 			       port->base.info->name, mr_strerror(errno));
-	if (connect(user->fd, (const struct sockaddr *)&user->addr,
+	if (set_timeout(user, timeout_ms) == 0 &&
+	    connect(user->fd, (const struct sockaddr *)&user->addr,
 		    sizeof(user->addr)) == 0)
 		return 0;
 	err = errno;
@@ -379,6 +397,8 @@ static int connect_to(const struct virtio_port *port, struct mr_reason *reason)
 			       "%s: nobody listens there: start the vhost-user "
 			       "back end first",
 			       port->base.info->name);
+	if (err == EAGAIN)
+		return refuse(port, -ETIMEDOUT, reason);
 	return mr_fail(reason, err == EACCES ? -EACCES : -EIO,
 		       "%s: cannot connect: %s", port->base.info->name,
 		       mr_strerror(err));
@@ -429,7 +449,7 @@ static void disconnect(struct virtio_user *user)
 static int begin(struct virtio_port *port, struct mr_reason *reason)
 {
 	struct virtio_user *user = port->user;
-	int err = connect_to(port, reason);
+	int err = connect_to(port, TIMEOUT_MS, reason);
 
 	if (err < 0)
 		return err;
@@ -478,6 +498,8 @@ static int resume(const struct virtio_port *port)
 	struct virtio_user *user = port->user;
 	int err = exchange_features(user);
 
+	if (err == 0 && set_timeout(user, TIMEOUT_MS) < 0)
+		err = -errno;
 	if (err < 0)
 		return err;
 	if (port->features & ~user->offered ||
@@ -494,23 +516,33 @@ static void try_to_return(struct virtio_port *port)
 	struct mr_reason why;
 	int err;
 
-	user->retry_tick = port->n_ticks + RETRY_TICKS;
-	if (connect_to(port, &why) < 0)
+	err = connect_to(port, RETURN_TIMEOUT_MS, &why);
+	user->retry_tick =
+		port->n_ticks + (err == -ENODEV ? RETRY_TICKS : FAILED_TICKS);
+	if (err == 0)
+		err = resume(port);
+	if (user->fd < 0)
 		return;
-	err = resume(port);
 	event.data.fd = user->fd;
 	if (err == 0 &&
 	    epoll_ctl(port->base.fd, EPOLL_CTL_ADD, user->fd, &event) < 0)
 		err = -errno;
-	if (err == -ENOTSUP)
-		mr_log(port->base.ctx, MR_LOG_ERROR,
-		       "%s: the back end has returned without features or "
-		       "queues that the port uses",
-		       port->base.info->name);
-	if (err < 0)
-		disconnect(user);
-	else
+	if (err == 0) {
+		user->has_complained = false;
 		user->generation++;
+		return;
+	}
+	if (err != -EPIPE && !user->has_complained) {
+		user->has_complained = true;
+		mr_log(port->base.ctx, MR_LOG_ERROR,
+		       err == -ENOTSUP ?
+			       "%s: the back end has returned without features "
+			       "or queues that the port uses" :
+			       "%s: the back end has returned, but does not "
+			       "answer as it must",
+		       port->base.info->name);
+	}
+	disconnect(user);
 }
 
 static void lose_back_end(struct virtio_port *port)

@@ -2,6 +2,7 @@
 """virtio-user: ports with DPDK's net_vhost as the back end, which may go at any
 time and return."""
 import signal
+import socket
 import sys
 import time
 
@@ -11,7 +12,7 @@ from lib.process import BUILD, L2FWD, Process
 
 sys.path.insert(0, str(BUILD / "bindings/python"))
 
-from millrace import Pool, Port  # noqa: E402
+from millrace import Error, Pool, Port  # noqa: E402
 
 MODULE = BUILD / "lib/link/libmillrace-dpdk.so"
 
@@ -86,3 +87,36 @@ def test_port_goes_on_when_its_back_end_returns(lab, path, ring):
             assert talk.echo(4) == 0
             back_end = BackEnd(lab, path)
             talk.settle()
+
+
+def listen_silently(path):
+    """A socket on which nobody accepts; one connection waits, others block."""
+    path.unlink(missing_ok=True)
+    silent = socket.socket(socket.AF_UNIX)
+    silent.bind(str(path))
+    silent.listen(0)
+    return silent
+
+
+def test_open_gives_up_on_a_back_end_that_accepts_no_connection(lab, tmp_path):
+    path = tmp_path / "vm.sock"
+    with listen_silently(path), Pool() as pool:
+        for _ in range(3):
+            with pytest.raises(Error, match="does not answer"):
+                Port(pool, f"virtio-user:{path}")
+
+
+def test_poll_is_short_while_a_returned_back_end_is_silent(lab, path):
+    back_end = BackEnd(lab, path)
+    with Talk(path) as talk:
+        talk.settle()
+        back_end.kill()
+        with listen_silently(path):
+            longest_s, end_s = 0, time.monotonic() + 5
+            while time.monotonic() < end_s:
+                start_s = time.monotonic()
+                talk.port.poll()
+                longest_s = max(longest_s, time.monotonic() - start_s)
+        assert longest_s < 1
+        back_end = BackEnd(lab, path)
+        talk.settle()
