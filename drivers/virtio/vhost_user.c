@@ -45,32 +45,27 @@ int mri_vhost_send(int fd, const struct vhost_msg *msg, const int *fds,
 	return n == (ssize_t)data.iov_len ? 0 : -EPIPE;
 }
 
-/* Exactly n_bytes, which come soon or never. */
+/*
+ * Exactly n_bytes, which come soon or never, and at once: a peer that sends
+ * them one by one would make its caller wait for each.
+ */
 static int receive_bytes(int fd, void *bytes, size_t n_bytes, int timeout_ms)
 {
 	struct pollfd ready = { .fd = fd, .events = POLLIN };
-	size_t n_done = 0;
+	int n_ready;
+	ssize_t n;
 
-	while (n_done < n_bytes) {
-		const int n_ready = poll(&ready, 1, timeout_ms);
-		ssize_t n;
-
-		if (n_ready == 0)
-			return -ETIMEDOUT;
-		if (n_ready < 0 && errno != EINTR)
-			return -errno;
-		if (n_ready < 0)
-			continue;
-		n = recv(fd, (char *)bytes + n_done, n_bytes - n_done,
-			 MSG_DONTWAIT);
-		if (n == 0 || (n < 0 && errno == ECONNRESET))
-			return -EPIPE;
-		if (n < 0 && errno != EAGAIN && errno != EINTR)
-			return -errno;
-		if (n > 0)
-			n_done += (size_t)n;
-	}
-	return 0;
+	do
+		n_ready = poll(&ready, 1, timeout_ms);
+	while (n_ready < 0 && errno == EINTR);
+	if (n_ready <= 0)
+		return n_ready == 0 ? -ETIMEDOUT : -errno;
+	n = recv(fd, bytes, n_bytes, MSG_DONTWAIT);
+	if (n == 0 || (n < 0 && errno == ECONNRESET))
+		return -EPIPE;
+	if (n < 0)
+		return -errno;
+	return n == (ssize_t)n_bytes ? 0 : -EPROTO;
 }
 
 int mri_vhost_receive_reply(int fd, struct vhost_msg *msg, uint32_t request,

@@ -550,7 +550,7 @@ static void lose_back_end(struct virtio_port *port)
 	struct virtio_user *user = port->user;
 
 	disconnect(user);
-	user->retry_tick = port->n_ticks;
+	user->retry_tick = port->n_ticks + RETRY_TICKS;
 	mr_log(port->base.ctx, MR_LOG_WARNING,
 	       "%s: the back end is gone; waiting for it to return",
 	       port->base.info->name);
@@ -636,8 +636,11 @@ static int start_queue(const struct virtio_port *port, struct virtio_vq *vq,
 		err = user->fd < 0 ? -EPIPE : tell_queue(port, vq);
 	user->is_started[vq->number] = err == 0;
 	pthread_mutex_unlock(&user->lock);
-	if (err == -EPIPE && reason == NULL)
-		return -EAGAIN; /* take_events() will find out */
+	if (err < 0 && reason == NULL) { /* of a port that is open */
+		if (user->fd >= 0)       /* take_events() starts over */
+			(void)shutdown(user->fd, SHUT_RDWR);
+		return -EAGAIN;
+	}
 	return err < 0 ? refuse(port, err, reason) : 0;
 }
 
