@@ -817,16 +817,13 @@ static void close_back_end(struct virtio_port *port)
 	if (user->is_pinned)
 		mr_region_unpin(port->base.region, port->base.info->name,
 				UINT64_MAX);
-	if (user->fd >= 0)
-		mr_fd_close(user->fd);
+	mr_fd_close(user->fd);
 	for (uint32_t i = 0; i < 2 * VIRTIO_MAX_PAIRS; i++)
-		if (user->kick_fds[i] >= 0)
-			mr_fd_close(user->kick_fds[i]);
+		mr_fd_close(user->kick_fds[i]);
 	if (user->n_regions > 0)
 		munmap((void *)(uintptr_t)user->regions[0].user_addr,
 		       user->regions[0].n_bytes);
-	if (user->region_fds[0] >= 0)
-		mr_fd_close(user->region_fds[0]);
+	mr_fd_close(user->region_fds[0]);
 	pthread_mutex_destroy(&user->lock);
 	mr_free(port->base.ctx, user);
 	port->user = NULL;
