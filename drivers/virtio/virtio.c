@@ -327,37 +327,18 @@ static void fill_info(struct virtio_port *port)
 /* From found registers to a device that receives. */
 static int start_device(struct virtio_port *port, struct mr_reason *reason)
 {
-	const char *const name = port->base.info->name;
-	int err;
+	int err = mri_virtio_queues_start(port, reason);
 
-	if (port->n_irqs > 0 && port->transport->set_config_vector(port, 0) < 0)
-		return mr_fail(
-			reason, -EIO,
-			"%s: the device has no resources for an interrupt",
-			name);
-	err = mri_virtio_queues_start(port, reason);
 	if (err == 0 && virtio_has(port, VIRTIO_F_CTRL_VQ))
 		err = port->transport->start_queue(port, &port->ctrl.vq,
 						   reason);
+	if (err == 0)
+		err = port->transport->start(port, reason);
 	if (err < 0)
 		return err;
-	if (port->transport->set_master(port, true) < 0)
-		return mr_fail(reason, -EIO, "%s: cannot enable bus mastering",
-			       name);
-	port->transport->add_status(port, VIRTIO_STATUS_DRIVER_OK);
-	if (port->transport->status(port) & VIRTIO_STATUS_NEEDS_RESET)
-		return mr_fail(reason, -EIO, "%s: the device fails on start",
-			       name);
 	mri_virtio_queues_fill(port);
 	return port->transport->is_user ? 0 :
 					  mri_virtio_ctrl_setup(port, reason);
-}
-
-static void stop_device(struct virtio_port *port)
-{
-	(void)port->transport->reset(port);
-	/* A device that does not even reset is cut off. */
-	(void)port->transport->set_master(port, false);
 }
 
 /*
@@ -370,7 +351,7 @@ static int restart_without(struct virtio_port *port, uint32_t feature,
 	const uint64_t features = port->features & ~virtio_bit(feature);
 	int err;
 
-	stop_device(port);
+	port->transport->stop(port);
 	if ((err = port->transport->begin(port, reason)) < 0 ||
 	    (err = port->transport->accept(port, features, reason)) < 0)
 		return err;
@@ -385,7 +366,7 @@ static void virtio_close(struct mr_port *base)
 {
 	struct virtio_port *port = (struct virtio_port *)base;
 
-	stop_device(port);
+	port->transport->stop(port);
 	mri_virtio_events_close(port);
 	mri_virtio_queues_free(port);
 	mri_virtio_ctrl_close(port);

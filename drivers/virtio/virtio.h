@@ -277,13 +277,16 @@ struct virtio_transport {
 	int (*open)(struct virtio_port *port, const char *device,
 		    struct mr_reason *reason);
 	void (*close)(struct virtio_port *port);
-	int (*reset)(struct virtio_port *port);
 	/* Reset, and read the offered features. -ENODEV, -EIO. */
 	int (*begin)(struct virtio_port *port, struct mr_reason *reason);
 	int (*accept)(struct virtio_port *port, uint64_t features,
 		      struct mr_reason *reason);
-	uint32_t (*status)(const struct virtio_port *port);
-	void (*add_status)(struct virtio_port *port, uint32_t bits);
+	/* The queues are configured: let the device use memory and run. */
+	int (*start)(struct virtio_port *port, struct mr_reason *reason);
+	/* From here on it uses no memory. It may be gone, or not yet found. */
+	void (*stop)(struct virtio_port *port);
+	/* Whether it runs. -ENODEV: it is gone; -EIO: it needs a reset. */
+	int (*check)(const struct virtio_port *port);
 	uint32_t (*generation)(const struct virtio_port *port);
 	/* Returns their generation. */
 	uint32_t (*read_facts)(const struct virtio_port *port,
@@ -296,16 +299,12 @@ struct virtio_transport {
 	/* Interrupts as eventfds: how many of n; 0: the device has none. */
 	int (*set_irqs)(struct virtio_port *port, uint32_t n, int *ret_fds,
 			struct mr_reason *reason);
-	int (*set_config_vector)(const struct virtio_port *port,
-				 uint32_t vector);
 	/* Configure a queue in the device, and enable it. */
 	int (*start_queue)(const struct virtio_port *port, struct virtio_vq *vq,
 			   struct mr_reason *reason);
 	/* Begin or continue the reset of a queue; 0: it has ended. -EAGAIN: not
 	 * yet. -ENODEV, -ENOTSUP. */
 	int (*reset_queue)(struct virtio_port *port, struct virtio_vq *vq);
-	/* Let the device use memory, or cut it off. */
-	int (*set_master)(struct virtio_port *port, bool is_on);
 	int (*alloc_dma)(struct virtio_port *port, uint64_t n_bytes,
 			 struct mr_dma *ret_dma, struct mr_reason *reason);
 	void (*free_dma)(struct virtio_port *port, struct mr_dma *dma);

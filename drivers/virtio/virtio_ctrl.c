@@ -148,12 +148,11 @@ static int look(struct virtio_ctrl *ctrl)
 /* 0, or the reason to stop waiting. */
 static int give_up(const struct virtio_port *port, uint32_t n_naps)
 {
-	const uint32_t status = port->transport->status(port);
+	const int err = port->transport->check(port);
 
-	if (status == VIRTIO_STATUS_GONE)
-		return -ENODEV;
-	if (status & VIRTIO_STATUS_NEEDS_RESET ||
-	    mr_ctx_now_ns(port->base.ctx) >= port->ctrl.until_ns ||
+	if (err < 0)
+		return err;
+	if (mr_ctx_now_ns(port->base.ctx) >= port->ctrl.until_ns ||
 	    n_naps > TIMEOUT_NS / NAP_NS)
 		return -EIO; /* even if the clock stands still */
 	return 0;

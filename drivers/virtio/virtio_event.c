@@ -199,15 +199,15 @@ static bool is_gone(const struct virtio_port *port)
 /* Service a port that is not gone. Returns the number of events. */
 static int service(struct virtio_port *port, uint32_t events, bool is_told)
 {
-	const uint32_t status = port->transport->status(port);
+	const int err = port->transport->check(port);
 	int n_events = 0;
 
-	if (status == VIRTIO_STATUS_GONE || events & MR_PCI_EVENT_REQ)
+	if (err == -ENODEV || events & MR_PCI_EVENT_REQ)
 		return lose(port, "the device is gone, or about to go");
 	if (events & MR_PCI_EVENT_ERR)
 		return lose(port, "the device had an error on the bus: close "
 				  "the port and open it again");
-	if (status & VIRTIO_STATUS_NEEDS_RESET)
+	if (err < 0)
 		return lose(port, "the device is in error and needs a reset: "
 				  "close the port and open it again");
 	if (has_news(port, is_told))

@@ -351,13 +351,6 @@ static int find_doorbell(const struct virtio_port *port, struct virtio_vq *vq,
 	return 0;
 }
 
-static int set_config_vector(const struct virtio_port *port, uint32_t vector)
-{
-	write16(&port->common, VIRTIO_CONFIG_VECTOR, vector);
-	return read16(&port->common, VIRTIO_CONFIG_VECTOR) == vector ? 0 :
-								       -ENOSPC;
-}
-
 static int start_queue(const struct virtio_port *port, struct virtio_vq *vq,
 		       struct mr_reason *reason)
 {
@@ -447,9 +440,47 @@ static int set_irqs(struct virtio_port *port, uint32_t n, int *ret_fds,
 	return n_got == -ENOTSUP ? 0 : n_got;
 }
 
-static int set_master(struct virtio_port *port, bool is_on)
+/* The first interrupt is for changes of the configuration. */
+static bool has_config_vector(const struct virtio_port *port)
 {
-	return port->pci == NULL ? 0 : mr_pci_set_bus_master(port->pci, is_on);
+	write16(&port->common, VIRTIO_CONFIG_VECTOR, 0);
+	return read16(&port->common, VIRTIO_CONFIG_VECTOR) == 0;
+}
+
+static int start(struct virtio_port *port, struct mr_reason *reason)
+{
+	const char *const name = port->base.info->name;
+
+	if (port->n_irqs > 0 && !has_config_vector(port))
+		return mr_fail(
+			reason, -EIO,
+			"%s: the device has no resources for an interrupt",
+			name);
+	if (mr_pci_set_bus_master(port->pci, true) < 0)
+		return mr_fail(reason, -EIO, "%s: cannot enable bus mastering",
+			       name);
+	add_status(port, VIRTIO_STATUS_DRIVER_OK);
+	if (read_status(port) & VIRTIO_STATUS_NEEDS_RESET)
+		return mr_fail(reason, -EIO, "%s: the device fails on start",
+			       name);
+	return 0;
+}
+
+static void stop(struct virtio_port *port)
+{
+	(void)reset_device(port);
+	/* A device that does not even reset is cut off. */
+	if (port->pci != NULL)
+		(void)mr_pci_set_bus_master(port->pci, false);
+}
+
+static int check(const struct virtio_port *port)
+{
+	const uint32_t status = read_status(port);
+
+	if (status == VIRTIO_STATUS_GONE)
+		return -ENODEV;
+	return status & VIRTIO_STATUS_NEEDS_RESET ? -EIO : 0;
 }
 
 static int alloc_dma(struct virtio_port *port, uint64_t n_bytes,
@@ -487,20 +518,18 @@ static void describe(const struct virtio_port *port, struct mr_port_info *info)
 const struct virtio_transport mri_virtio_pci = {
 	.open = open_function,
 	.close = close_function,
-	.reset = reset_device,
 	.begin = begin,
 	.accept = accept_features,
-	.status = read_status,
-	.add_status = add_status,
+	.start = start,
+	.stop = stop,
+	.check = check,
 	.generation = read_generation,
 	.read_facts = read_facts,
 	.has_link = has_link,
 	.max_entries = read_max_entries,
 	.set_irqs = set_irqs,
-	.set_config_vector = set_config_vector,
 	.start_queue = start_queue,
 	.reset_queue = reset_queue,
-	.set_master = set_master,
 	.alloc_dma = alloc_dma,
 	.free_dma = free_dma,
 	.region_iova = read_region_iova,

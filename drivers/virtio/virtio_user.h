@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Inside of virtio-user: the transport to a vhost-user back end. */
+#ifndef VIRTIO_VIRTIO_USER_H
+#define VIRTIO_VIRTIO_USER_H
+
+#include <pthread.h>
+#include <sys/un.h>
+
+#include "vhost_user.h"
+#include "virtio.h"
+
+enum { VIRTIO_USER_TIMEOUT_MS = 2000 };
+
+struct virtio_user {
+	struct sockaddr_un addr;
+	/* Of the socket, which a growing region uses, too. */
+	pthread_mutex_t lock;
+	int fd; /* -1: the back end is away */
+	uint64_t offered, protocol;
+	uint32_t max_pairs;
+	uint32_t max_regions; /* that it takes */
+	bool has_memory;      /* it has the table */
+	/* The memory: first the rings', then the region's segments. */
+	struct vhost_region regions[VHOST_MAX_SLOTS];
+	int region_fds[VHOST_MAX_SLOTS];
+	uint32_t n_regions;
+	uint64_t n_used_bytes; /* of the first */
+	bool is_pinned;
+	/* By queue. */
+	int kick_fds[2 * VIRTIO_MAX_PAIRS];
+	bool is_started[2 * VIRTIO_MAX_PAIRS];
+	uint32_t generation; /* changes when it goes or comes */
+	uint64_t retry_tick;
+	int timeout_ms;      /* of a message */
+	bool has_complained; /* of one that came, but cannot be used */
+	bool can_return;     /* else a lost back end is gone */
+};
+
+/* virtio_user_link.c */
+/* The reason of a request that failed with err. */
+int mri_user_refuse(const struct virtio_port *port, int err,
+		    struct mr_reason *reason);
+/* Send a request and receive its reply, in msg. -EPIPE, -ETIMEDOUT, -EPROTO. */
+int mri_user_ask(const struct virtio_user *user, struct vhost_msg *msg,
+		 uint32_t n_reply_bytes);
+int mri_user_ask_u64(const struct virtio_user *user, uint32_t request,
+		     uint64_t *ret_value);
+/*
+ * Tell it something, with fds, and wait until it has done it, if it says so.
+ * Also -EREMOTEIO: it refuses.
+ */
+int mri_user_tell(const struct virtio_user *user, struct vhost_msg *msg,
+		  const int *fds, uint32_t n_fds);
+int mri_user_tell_u64(const struct virtio_user *user, uint32_t request,
+		      uint64_t value);
+/* Whether the protocol's feature is agreed on. */
+static inline bool virtio_user_has(const struct virtio_user *user,
+				   uint32_t feature)
+{
+	return user->protocol & virtio_bit(feature);
+}
+
+int mri_user_connect(const struct virtio_port *port, int timeout_ms,
+		     struct mr_reason *reason);
+/* How long messages may take. */
+int mri_user_set_timeout(struct virtio_user *user, int timeout_ms);
+/* Find what both sides can do. */
+int mri_user_exchange(struct virtio_user *user);
+/* The socket is closed; every piece of memory is still ours. */
+void mri_user_disconnect(struct virtio_user *user);
+
+/* virtio_user_memory.c */
+/* Begin to follow the region's segments, and make memory for all rings. */
+int mri_user_memory_open(struct virtio_port *port, struct mr_reason *reason);
+void mri_user_memory_close(struct virtio_port *port);
+/* Tell a back end, which has none yet, of all memory. */
+int mri_user_tell_memory(struct virtio_user *user);
+/* A piece of the rings' memory, which lasts until the port closes. */
+int mri_user_alloc_dma(struct virtio_port *port, uint64_t n_bytes,
+		       struct mr_dma *ret_dma, struct mr_reason *reason);
+void mri_user_free_dma(struct virtio_port *port, struct mr_dma *dma);
+
+#endif
