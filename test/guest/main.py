@@ -8,6 +8,7 @@ usage: ./mr guest                      all of them, counted
        ./mr guest shell [OPTIONS]      a shell in a machine with our programs
        ./mr guest run [OPTIONS] -- COMMAND
                                        a command in one; both: --help
+       ./mr guest files FOLDER         a kernel and a root for other machines
 """
 import os
 import sys
@@ -32,6 +33,8 @@ def main(arguments):
         command = [TOP / "test/support/run_tests.py", "guest"]
     elif arguments[0] in ("shell", "run"):
         command = [HERE / "run.py", *arguments[1:]]
+    elif arguments[0] == "files":
+        command = [HERE / "files.py", *arguments[1:]]
     else:
         wanted = [word for word in arguments if word in names()]
         rest = [word for word in arguments if word not in names()]
