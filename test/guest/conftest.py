@@ -41,6 +41,11 @@ FAULTS = ("DMAR: ", "BUG", "WARNING", "Call Trace", "Tx Unit Hang",
           "Reset adapter")
 
 
+def pytest_configure(config):
+    """As those of test/netns."""
+    config.addinivalue_line("markers", "short: a scenario of a feature")
+
+
 def need_driver(kind):
     """Skip unless our driver for NICs of this kind was built."""
     driver = "virtio" if kind.startswith("virtio") else "intel"

@@ -54,10 +54,14 @@ KINDS = {
     "virtio-split-in-order": (VIRTIO[0], VIRTIO[1] + ",in_order=on"),
     "virtio-packed-in-order": (VIRTIO[0], VIRTIO[1] +
                                ",packed=on,in_order=on"),
+    # Behind vhost-user: the back end knows no IOMMU.
+    "vhost-split": ("virtio-net-pci", "disable-legacy=on"),
+    "vhost-packed": ("virtio-net-pci", "disable-legacy=on,packed=on"),
 }
 # The QEMU that has them, where that is not all we take.
 KINDS_SINCE = {"igb": QEMU_MIN, "virtio-split-in-order": 10,
-               "virtio-packed-in-order": 10}
+               "virtio-packed-in-order": 10,
+               "vhost-split": 10, "vhost-packed": 10}
 # How QEMU is told of a wire, by its kind.
 NETDEVS = {
     "dgram": "dgram,id={name},local.type=unix,local.path={folder}/{name}.qemu,"
@@ -69,8 +73,15 @@ NETDEVS = {
              "remote.type=unix,remote.path={folder}/{peer}.qemu",
     "tap": "tap,id={name},ifname={name},script=no,downscript=no,"
            "queues={queues}",
+    "vhost": "vhost-user,id={name},chardev={name}-peer,queues={queues}",
 }
 NETDEVS["tap-plain"] = NETDEVS["tap"] + ",vnet_hdr=off"
+NETDEVS["vhost-server"] = NETDEVS["vhost"]
+# The socket of a vhost-user back end: QEMU connects to it, or waits there.
+SOCKETS = {"vhost": "reconnect-ms=100", "vhost-server": "server=on"}
+# What a vhost-user back end can map.
+SHARED = ["-object", "memory-backend-memfd,id=m,size={mb}M,share=on",
+          "-numa", "node,memdev=m"]
 
 
 class Nic:
@@ -78,22 +89,25 @@ class Nic:
 
     wire: "dgram", datagrams of a frame each; "stream", see Stream; "tap", an
     interface of this name that the caller made, with as many queues;
-    "tap-plain", one that takes finished frames alone; or a number: joined with
-    all others that have it. peer: the name of the one at the other end. Only
-    what is in a slot of its own bridge can be unplugged.
+    "tap-plain", one that takes finished frames alone; "vhost", the socket of a
+    vhost-user back end at this path, "vhost-server", one that a back end
+    connects to; or a number: joined with all others that have it. peer: the
+    name of the one at the other end. Only what is in a slot of its own bridge
+    can be unplugged.
     """
 
     # pylint: disable=too-many-arguments
     n_made = 0
 
     def __init__(self, name, kind="igb", wire="dgram", options="", queues=1,
-                 is_pluggable=False, peer=None):
+                 is_pluggable=False, peer=None, path=None):
         Nic.n_made += 1
         self.name = name
         self.kind = kind
         self.wire = "cable" if peer else wire
         self.peer = peer
         self.queues = queues
+        self.path = path
         self.is_pluggable = is_pluggable
         self.mac = f"52:54:00:6d:72:{Nic.n_made & 0xff:02x}"
         self.bdf = None  # "0000:00:02.0", when it has a place
@@ -122,7 +136,9 @@ class Nic:
         # slots on.
         slot = f"{2 + 2 * place:02x}"
         wire = "hub" if isinstance(self.wire, int) else self.wire
-        words = ["-netdev", NETDEVS[wire].format(
+        words = ["-chardev", f"socket,id={self.name}-peer,path={self.path},"
+                 + SOCKETS[wire]] if wire in SOCKETS else []
+        words += ["-netdev", NETDEVS[wire].format(
             name=self.name, folder=folder, hub=self.wire, peer=self.peer,
             queues=self.queues)]
         device = self.device()
@@ -278,10 +294,11 @@ class Guest:
     # pylint: disable=too-many-arguments
     def __init__(self, nics=(), programs=(), kernel="newest", n_cpus=1,
                  memory_mb=1024, modules=(), accel="tcg", say=print,
-                 files=(), append="", options=(), prefix=()):
+                 files=(), append="", options=(), prefix=(), is_shared=None):
         """files: (of the host, in the guest); append: words for the kernel;
         options: more for QEMU, {folder} in them is the machine's;
-        prefix: a command that runs QEMU."""
+        prefix: a command that runs QEMU; is_shared: its memory is, as it is
+        for a vhost-user back end."""
         self.programs = list(programs)
         self.modules = MODULES + list(modules)
         self.files = list(files)
@@ -290,6 +307,8 @@ class Guest:
         self.prefix = list(prefix)
         self.n_cpus = n_cpus
         self.memory_mb = memory_mb
+        self.is_shared = is_shared if is_shared is not None else any(
+            nic.wire in SOCKETS for nic in nics)
         self.accel = accel
         self.say = say
         cache = Cache(say=say)
@@ -331,13 +350,16 @@ class Guest:
                         self.modules, [(n.mac, n.name) for n in self.nics],
                         self.programs, self.files)
             self._start()
-            self._read_until(b"@@ready\n", BOOT_LIMIT_S)
-            for i in range(N_CHANNELS):
-                self.channels.append(Channel(self.folder / f"channel{i}",
-                                             f"/dev/ttyS{2 + i}"))
+            self._wait_for_boot()
         except BaseException:
             self.__exit__()
             raise
+
+    def _wait_for_boot(self):
+        self._read_until(b"@@ready\n", BOOT_LIMIT_S)
+        for i in range(N_CHANNELS):
+            self.channels.append(Channel(self.folder / f"channel{i}",
+                                         f"/dev/ttyS{2 + i}"))
 
     def __exit__(self, *_):
         if self.process is not None:
@@ -383,6 +405,8 @@ class Guest:
                            "wait=off")),
             "-qmp", f"unix:{self.folder}/qmp,server=on,wait=off",
             *(option.format(folder=self.folder) for option in self.options),
+            *(word.format(mb=self.memory_mb) for word in SHARED
+              if self.is_shared),
         ]
         for place, nic in enumerate(self.nics):
             command += nic.arguments(self.folder, place, sum(
