@@ -25,6 +25,7 @@ enum vhost_request {
 	VHOST_SET_PROTOCOL_FEATURES = 16,
 	VHOST_GET_QUEUE_NUM = 17,
 	VHOST_SET_VRING_ENABLE = 18,
+	VHOST_SET_MTU = 20,
 	VHOST_GET_MAX_MEM_SLOTS = 36,
 	VHOST_ADD_MEM_REG = 37,
 };
@@ -39,6 +40,7 @@ enum {
 	/* Protocol features. */
 	VHOST_P_MQ = 0,
 	VHOST_P_REPLY_ACK = 3,
+	VHOST_P_MTU = 4,
 	VHOST_P_CONFIGURE_MEM_SLOTS = 15,
 
 	VHOST_NO_FD = 1 << 8,  /* instead of an eventfd: poll */

@@ -8,8 +8,10 @@
  *
  * Source: virtio 1.2, 3.1, 5.1.5.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -105,12 +107,22 @@ static int read_rings(const struct mr_spec *spec, struct virtio_options *o,
 	return err;
 }
 
+static bool parse_mac(const char *text, uint8_t mac[6])
+{
+	for (uint32_t i = 0; i < 6; i++, text += 3) {
+		if (!isxdigit(text[0]) || !isxdigit(text[1]) ||
+		    text[2] != (i < 5 ? ':' : '\0'))
+			return false;
+		mac[i] = (uint8_t)strtoul(text, NULL, 16);
+	}
+	return !(mac[0] & 1); /* not of a group */
+}
+
 /* The port's own address; by default a random one, which is local. */
 static int read_mac(const struct mr_spec *spec, uint8_t mac[6],
 		    struct mr_reason *reason)
 {
 	const char *text = mr_spec_get(spec, "mac");
-	int n_read = 0;
 
 	if (text == NULL) {
 		if (getrandom(mac, 6, 0) < 0)
@@ -118,9 +130,7 @@ static int read_mac(const struct mr_spec *spec, uint8_t mac[6],
 		mac[0] = (uint8_t)((mac[0] & ~1) | 2);
 		return 0;
 	}
-	if (sscanf(text, "%2hhx:%2hhx:%2hhx:%2hhx:%2hhx:%2hhx%n", &mac[0],
-		   &mac[1], &mac[2], &mac[3], &mac[4], &mac[5], &n_read) != 6 ||
-	    text[n_read] != '\0' || (mac[0] & 1))
+	if (!parse_mac(text, mac))
 		return mr_fail(reason, -EINVAL,
 			       "mac=%s: not the address of a station, such as "
 			       "02:00:00:00:00:01",

@@ -25,8 +25,6 @@
 #include "virtio_user.h"
 
 enum {
-	/* In mr_port_poll(), until a returned one has answered. */
-	RETURN_TIMEOUT_MS = 100,
 	RETRY_TICKS = 100 * 1000 * 1000 / VIRTIO_TICK_NS,
 	FAILED_TICKS = 10 * RETRY_TICKS, /* after one that did not answer */
 	MAX_ENTRIES = 32768,
@@ -41,7 +39,8 @@ static const uint64_t our_features =
 	UINT64_C(1) << VIRTIO_F_EVENT_IDX | UINT64_C(1) << VIRTIO_F_VERSION_1 |
 	UINT64_C(1) << VIRTIO_F_RING_PACKED | UINT64_C(1) << VIRTIO_F_IN_ORDER |
 	UINT64_C(1) << VIRTIO_F_GUEST_USO4 |
-	UINT64_C(1) << VIRTIO_F_GUEST_USO6 | UINT64_C(1) << VIRTIO_F_HOST_USO;
+	UINT64_C(1) << VIRTIO_F_GUEST_USO6 | UINT64_C(1) << VIRTIO_F_HOST_USO |
+	UINT64_C(1) << VIRTIO_F_MTU;
 
 static int tell_vring(const struct virtio_user *user, uint32_t request,
 		      uint32_t number, uint32_t value)
@@ -71,6 +70,7 @@ static int begin(struct virtio_port *port, struct mr_reason *reason)
 
 	if (err < 0)
 		return err;
+	mri_user_allow(user, VIRTIO_USER_TIMEOUT_MS);
 	err = mri_user_exchange(user);
 	if (err < 0)
 		return mri_user_refuse(port, err, reason);
@@ -86,13 +86,32 @@ static int tell_features(const struct virtio_user *user, uint64_t features)
 			    virtio_bit(VHOST_F_PROTOCOL_FEATURES)));
 }
 
+/* Unlike a device, a back end is told what frames there are. */
+static int tell_mtu(const struct virtio_port *port)
+{
+	if (!virtio_has(port, VIRTIO_F_MTU) ||
+	    !virtio_user_has(port->user, VHOST_P_MTU))
+		return 0;
+	return mri_user_tell_u64(port->user, VHOST_SET_MTU,
+				 port->base.info->mtu_bytes);
+}
+
 static int accept_features(struct virtio_port *port, uint64_t features,
 			   struct mr_reason *reason)
 {
 	struct virtio_user *user = port->user;
-	int err = tell_features(user, features);
+	int err;
 
+	mri_user_allow(user, VIRTIO_USER_TIMEOUT_MS);
 	port->features = features;
+	err = tell_features(user, features);
+	if (err < 0)
+		return mri_user_refuse(port, err, reason);
+	err = tell_mtu(port);
+	if (err == -EREMOTEIO)
+		return mr_fail(
+			reason, -EINVAL, "%s: mtu=%u: the back end refuses it",
+			port->base.info->name, port->base.info->mtu_bytes);
 	if (err < 0)
 		return mri_user_refuse(port, err, reason);
 	err = mri_user_memory_open(port, reason);
@@ -104,21 +123,28 @@ static int accept_features(struct virtio_port *port, uint64_t features,
 	return err < 0 ? mri_user_refuse(port, err, reason) : 0;
 }
 
-/* A back end is there again: make it know what the last one knew. */
+/*
+ * A back end is there again: make it know what the last one knew. It may be
+ * one that accepts a connection and does not answer, so its first answers must
+ * come soon; mapping the memory takes longer.
+ */
 static int resume(const struct virtio_port *port)
 {
 	struct virtio_user *user = port->user;
-	int err = mri_user_exchange(user);
+	int err;
 
-	if (err == 0 && mri_user_set_timeout(user, VIRTIO_USER_TIMEOUT_MS) < 0)
-		err = -errno;
+	mri_user_allow(user, VIRTIO_USER_RETURN_MS);
+	err = mri_user_exchange(user);
 	if (err < 0)
 		return err;
 	if (port->features & ~user->offered ||
 	    user->max_pairs < port->options.n_queues)
 		return -ENOTSUP;
-	err = tell_features(user, port->features);
-	return err < 0 ? err : mri_user_tell_memory(user);
+	mri_user_allow(user, VIRTIO_USER_TIMEOUT_MS);
+	if ((err = tell_features(user, port->features)) < 0 ||
+	    (err = tell_mtu(port)) < 0)
+		return err;
+	return mri_user_tell_memory(user);
 }
 
 static void try_to_return(struct virtio_port *port)
@@ -128,7 +154,7 @@ static void try_to_return(struct virtio_port *port)
 	struct mr_reason why;
 	int err;
 
-	err = mri_user_connect(port, RETURN_TIMEOUT_MS, &why);
+	err = mri_user_connect(port, VIRTIO_USER_RETURN_MS, &why);
 	user->retry_tick =
 		port->n_ticks + (err == -ENODEV ? RETRY_TICKS : FAILED_TICKS);
 	if (err == 0)
@@ -164,26 +190,40 @@ static void lose_back_end(struct virtio_port *port)
 	mri_user_disconnect(user);
 	user->retry_tick = port->n_ticks + RETRY_TICKS;
 	mr_log(port->base.ctx, MR_LOG_WARNING,
-	       "%s: the back end is gone; waiting for it to return",
+	       user->can_return ?
+		       "%s: the back end is gone; waiting for it to return" :
+		       "%s: the back end is gone, and membarrier(), which a "
+		       "restart needs, is forbidden here",
 	       port->base.info->name);
-	mri_virtio_queues_break(port);
+	if (user->can_return)
+		mri_virtio_queues_break(port);
 }
 
 /* It says nothing unless asked: the socket is readable at its end. */
+static bool has_ended(int fd)
+{
+	char byte;
+
+	return recv(fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) >= 0 ||
+	       (errno != EAGAIN && errno != EINTR);
+}
+
+/* The queues that are restarted next have the rest of this call's time. */
 static uint32_t take_events(struct virtio_port *port)
 {
 	struct virtio_user *user = port->user;
-	char byte;
+	bool is_gone;
 
 	pthread_mutex_lock(&user->lock);
-	if (user->fd >= 0 &&
-	    (recv(user->fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) >= 0 ||
-	     (errno != EAGAIN && errno != EINTR)))
+	mri_user_allow(user, VIRTIO_USER_TIMEOUT_MS);
+	if (user->fd >= 0 && has_ended(user->fd))
 		lose_back_end(port);
-	if (user->fd < 0 && port->n_ticks >= user->retry_tick)
+	if (user->fd < 0 && user->can_return &&
+	    port->n_ticks >= user->retry_tick)
 		try_to_return(port);
+	is_gone = user->fd < 0 && !user->can_return;
 	pthread_mutex_unlock(&user->lock);
-	return 0;
+	return is_gone ? MR_PCI_EVENT_REQ : 0;
 }
 
 /* ---- queues ---- */
@@ -244,12 +284,14 @@ static int start_queue(const struct virtio_port *port, struct virtio_vq *vq,
 	int err = make_kick(user, vq);
 
 	pthread_mutex_lock(&user->lock);
+	if (!user->is_open) /* else take_events() did */
+		mri_user_allow(user, VIRTIO_USER_TIMEOUT_MS);
 	if (err == 0)
 		err = user->fd < 0 ? -EPIPE : tell_queue(port, vq);
 	user->is_started[vq->number] = err == 0;
 	pthread_mutex_unlock(&user->lock);
-	if (err < 0 && reason == NULL) { /* of a port that is open */
-		if (user->fd >= 0)       /* take_events() starts over */
+	if (err < 0 && user->is_open) {
+		if (user->fd >= 0) /* take_events() starts over */
 			(void)shutdown(user->fd, SHUT_RDWR);
 		return -EAGAIN;
 	}
@@ -302,6 +344,7 @@ static void stop_all(struct virtio_port *port)
 	if (user == NULL)
 		return;
 	pthread_mutex_lock(&user->lock);
+	mri_user_allow(user, VIRTIO_USER_TIMEOUT_MS);
 	for (uint32_t i = 0; i < 2 * port->options.n_queues && err == 0; i++)
 		err = stop_queue(user, i);
 	if (user->fd >= 0)
@@ -314,8 +357,8 @@ static void stop_all(struct virtio_port *port)
 /* Each queue was enabled by itself. */
 static int start(struct virtio_port *port, struct mr_reason *reason)
 {
-	(void)port;
 	(void)reason;
+	port->user->is_open = true;
 	return 0;
 }
 

@@ -9,7 +9,11 @@
 #include "vhost_user.h"
 #include "virtio.h"
 
-enum { VIRTIO_USER_TIMEOUT_MS = 2000 };
+enum {
+	VIRTIO_USER_TIMEOUT_MS = 2000, /* of an operation: all its messages */
+	/* In mr_port_poll(), until a returned one has answered. */
+	VIRTIO_USER_RETURN_MS = 100,
+};
 
 struct virtio_user {
 	struct sockaddr_un addr;
@@ -31,7 +35,8 @@ struct virtio_user {
 	bool is_started[2 * VIRTIO_MAX_PAIRS];
 	uint32_t generation; /* changes when it goes or comes */
 	uint64_t retry_tick;
-	int timeout_ms;      /* of a message */
+	uint64_t until_ns;   /* the deadline of messages */
+	bool is_open;        /* a back end may go and return */
 	bool has_complained; /* of one that came, but cannot be used */
 	bool can_return;     /* else a lost back end is gone */
 };
@@ -62,8 +67,8 @@ static inline bool virtio_user_has(const struct virtio_user *user,
 
 int mri_user_connect(const struct virtio_port *port, int timeout_ms,
 		     struct mr_reason *reason);
-/* How long messages may take. */
-int mri_user_set_timeout(struct virtio_user *user, int timeout_ms);
+/* Set the deadline of all messages from here on. */
+void mri_user_allow(struct virtio_user *user, int timeout_ms);
 /* Find what both sides can do. */
 int mri_user_exchange(struct virtio_user *user);
 /* The socket is closed; every piece of memory is still ours. */

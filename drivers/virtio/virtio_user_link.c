@@ -5,16 +5,19 @@
  * Source: QEMU, docs/interop/vhost-user.rst.
  */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <unistd.h>
+#include <time.h>
 
 #include "virtio_user.h"
 
-static const uint64_t our_protocol = UINT64_C(1) << VHOST_P_MQ |
-				     UINT64_C(1) << VHOST_P_REPLY_ACK |
-				     UINT64_C(1) << VHOST_P_CONFIGURE_MEM_SLOTS;
+enum { NS_PER_MS = 1000 * 1000, NS_PER_S = 1000 * NS_PER_MS };
+
+static const uint64_t our_protocol =
+	UINT64_C(1) << VHOST_P_MQ | UINT64_C(1) << VHOST_P_REPLY_ACK |
+	UINT64_C(1) << VHOST_P_MTU | UINT64_C(1) << VHOST_P_CONFIGURE_MEM_SLOTS;
 
 /* ---- messages ---- */
 
@@ -33,6 +36,40 @@ int mri_user_refuse(const struct virtio_port *port, int err,
 		port->base.info->name);
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec now = { 0 };
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+void mri_user_allow(struct virtio_user *user, int timeout_ms)
+{
+	user->until_ns = now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
+}
+
+static int left_ms(const struct virtio_user *user)
+{
+	const uint64_t now = now_ns();
+
+	return now >= user->until_ns ?
+		       0 :
+		       (int)((user->until_ns - now) / NS_PER_MS + 1);
+}
+
+/* Send a message once there is room for it. */
+static int send_message(const struct virtio_user *user,
+			const struct vhost_msg *msg, const int *fds,
+			uint32_t n_fds)
+{
+	struct pollfd ready = { .fd = user->fd, .events = POLLOUT };
+
+	return poll(&ready, 1, left_ms(user)) == 0 ?
+		       -ETIMEDOUT :
+		       mri_vhost_send(user->fd, msg, fds, n_fds);
+}
+
 int mri_user_ask(const struct virtio_user *user, struct vhost_msg *msg,
 		 uint32_t n_reply_bytes)
 {
@@ -40,10 +77,10 @@ int mri_user_ask(const struct virtio_user *user, struct vhost_msg *msg,
 	int err;
 
 	msg->flags = VHOST_VERSION;
-	err = mri_vhost_send(user->fd, msg, NULL, 0);
+	err = send_message(user, msg, NULL, 0);
 	if (err == 0)
 		err = mri_vhost_receive_reply(user->fd, msg, request,
-					      n_reply_bytes, user->timeout_ms);
+					      n_reply_bytes, left_ms(user));
 	return err;
 }
 
@@ -67,11 +104,11 @@ int mri_user_tell(const struct virtio_user *user, struct vhost_msg *msg,
 	msg->flags = VHOST_VERSION;
 	if (virtio_user_has(user, VHOST_P_REPLY_ACK))
 		msg->flags |= VHOST_NEED_REPLY;
-	err = mri_vhost_send(user->fd, msg, fds, n_fds);
+	err = send_message(user, msg, fds, n_fds);
 	if (err < 0 || !virtio_user_has(user, VHOST_P_REPLY_ACK))
 		return err;
 	err = mri_vhost_receive_reply(user->fd, msg, request, sizeof(msg->u64),
-				      user->timeout_ms);
+				      left_ms(user));
 	return err < 0 ? err : msg->u64 != 0 ? -EREMOTEIO : 0;
 }
 
@@ -87,13 +124,12 @@ int mri_user_tell_u64(const struct virtio_user *user, uint32_t request,
 
 /* ---- the connection ---- */
 
-/* connect() and sendmsg(), too, wait for room. */
-int mri_user_set_timeout(struct virtio_user *user, int timeout_ms)
+/* How long connect() and sendmsg() may wait for room. */
+static int set_timeout(const struct virtio_user *user, int timeout_ms)
 {
 	const struct timeval limit = { timeout_ms / 1000,
 				       timeout_ms % 1000 * 1000 };
 
-	user->timeout_ms = timeout_ms;
 	return setsockopt(user->fd, SOL_SOCKET, SO_SNDTIMEO, &limit,
 			  sizeof(limit));
 }
@@ -110,7 +146,7 @@ int mri_user_connect(const struct virtio_port *port, int timeout_ms,
 	if (user->fd < 0)
 		return mr_fail(reason, -EIO, "%s: no socket: %s",
 			       port->base.info->name, mr_strerror(errno));
-	if (mri_user_set_timeout(user, timeout_ms) == 0 &&
+	if (set_timeout(user, timeout_ms) == 0 &&
 	    connect(user->fd, (const struct sockaddr *)&user->addr,
 		    sizeof(user->addr)) == 0)
 		return 0;

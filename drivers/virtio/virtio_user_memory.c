@@ -97,6 +97,7 @@ static int add_segment(void *opaque, const struct mr_segment_info *segment,
 	int err = 0;
 
 	pthread_mutex_lock(&user->lock);
+	mri_user_allow(user, VIRTIO_USER_TIMEOUT_MS);
 	if (user->n_regions == user->max_regions) {
 		err = mr_fail(reason, -ENOSPC,
 			      "%s: the back end takes %u pieces of memory, all "

@@ -91,6 +91,9 @@ static const struct bad_spec bad_specs[] = {
 	{ "virtio-user:/nowhere.sock", -ENODEV, "start the vhost-user" },
 	{ "virtio-user:/etc/passwd", -ENOTSOCK, "not a socket" },
 	{ "virtio-user:/x,mac=01:00:00:00:00:00", -EINVAL, "mac=" },
+	{ "virtio-user:/x,mac=02:00:00:00:00:1", -EINVAL, "mac=" },
+	{ "virtio-user:/x,mac=02:00:00:00:00:01x", -EINVAL, "mac=" },
+	{ "virtio-user:/x,mac=02:00: 0:00:00:01", -EINVAL, "mac=" },
 	{ "virtio-user:/x,promisc", -EINVAL, "promisc" },
 	{ NULL, 0, NULL },
 };
