@@ -150,6 +150,8 @@ static int read_options(const struct mr_spec *spec, struct virtio_options *o,
 	if (err == 0)
 		err = mr_spec_get_bool(spec, "promisc", &o->promisc, reason);
 	if (err == 0)
+		err = mr_spec_get_bool(spec, "server", &o->is_server, reason);
+	if (err == 0)
 		err = read_mac(spec, o->mac, reason);
 	if (err < 0)
 		return err;
@@ -538,10 +540,10 @@ const struct mr_driver mr_driver_virtio = {
 	.txq_stats = virtio_txq_stats,
 };
 
-static const char *const virtio_user_keys[] = { "queues",  "ring",   "rx-ring",
-						"tx-ring", "packed", "in-order",
-						"sg",      "csum",   "tso",
-						"mtu",     "mac",    NULL };
+static const char *const virtio_user_keys[] = {
+	"queues", "ring", "rx-ring", "tx-ring", "packed", "in-order", "sg",
+	"csum",   "tso",  "mtu",     "mac",     "server", NULL
+};
 
 extern const struct mr_driver mr_driver_virtio_user;
 const struct mr_driver mr_driver_virtio_user = {

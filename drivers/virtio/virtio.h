@@ -150,6 +150,7 @@ struct virtio_options {
 	uint32_t access;                     /* enum mr_pci_access */
 	uint32_t rx_usecs, rx_frames, tx_usecs, tx_frames; /* 0: unchanged */
 	bool promisc;
+	bool is_server; /* virtio-user: listens for its back end */
 	uint8_t mac[6]; /* of a port without a device */
 };
 

@@ -433,7 +433,9 @@ static int open_back_end(struct virtio_port *port, const char *path,
 	if (user == NULL)
 		return mr_fail(reason, -ENOMEM, "%s: no memory",
 			       port->base.info->name);
-	*user = (struct virtio_user){ .fd = -1, .addr.sun_family = AF_UNIX };
+	*user = (struct virtio_user){ .fd = -1,
+				      .listener.fd = -1,
+				      .addr.sun_family = AF_UNIX };
 	pthread_mutex_init(&user->lock, NULL);
 	for (uint32_t i = 0; i < 2 * VIRTIO_MAX_PAIRS; i++)
 		user->kick_fds[i] = -1;
@@ -450,7 +452,11 @@ static int open_back_end(struct virtio_port *port, const char *path,
 			       "%zu bytes",
 			       sizeof(user->addr.sun_path) - 1);
 	snprintf(user->addr.sun_path, sizeof(user->addr.sun_path), "%s", path);
-	return 0;
+	return port->options.is_server ?
+		       mri_vhost_listen(port->base.info->name, &user->addr,
+					"without server=on", &user->listener,
+					reason) :
+		       0;
 }
 
 static void close_back_end(struct virtio_port *port)
@@ -462,6 +468,7 @@ static void close_back_end(struct virtio_port *port)
 	if (user == NULL)
 		return;
 	mri_user_memory_close(port);
+	mri_vhost_unlisten(&user->addr, &user->listener);
 	mr_fd_close(user->fd);
 	for (uint32_t i = 0; i < 2 * VIRTIO_MAX_PAIRS; i++)
 		mr_fd_close(user->kick_fds[i]);

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sys/un.h>
 
+#include "vhost_listen.h"
 #include "vhost_user.h"
 #include "virtio.h"
 
@@ -13,10 +14,13 @@ enum {
 	VIRTIO_USER_TIMEOUT_MS = 2000, /* of an operation: all its messages */
 	/* In mr_port_poll(), until a returned one has answered. */
 	VIRTIO_USER_RETURN_MS = 100,
+	/* A server's mr_port_open(), for the first back end. */
+	VIRTIO_USER_WAIT_MS = 30 * 1000,
 };
 
 struct virtio_user {
 	struct sockaddr_un addr;
+	struct vhost_listener listener; /* fd -1: a client */
 	/* Of the socket, which a growing region uses, too. */
 	pthread_mutex_t lock;
 	int fd; /* -1: the back end is away */
@@ -65,6 +69,10 @@ static inline bool virtio_user_has(const struct virtio_user *user,
 	return user->protocol & virtio_bit(feature);
 }
 
+/*
+ * Connect to the back end. A server accepts one: while the port is not yet
+ * open it waits for it. -ENODEV: there is none.
+ */
 int mri_user_connect(const struct virtio_port *port, int timeout_ms,
 		     struct mr_reason *reason);
 /* Set the deadline of all messages from here on. */

@@ -134,8 +134,8 @@ static int set_timeout(const struct virtio_user *user, int timeout_ms)
 			  sizeof(limit));
 }
 
-int mri_user_connect(const struct virtio_port *port, int timeout_ms,
-		     struct mr_reason *reason)
+static int connect_to(const struct virtio_port *port, int timeout_ms,
+		      struct mr_reason *reason)
 {
 	struct virtio_user *user = port->user;
 	const char *const path = user->addr.sun_path;
@@ -167,6 +167,40 @@ int mri_user_connect(const struct virtio_port *port, int timeout_ms,
 	return mr_fail(reason, err == EACCES ? -EACCES : -EIO,
 		       "%s: cannot connect: %s", port->base.info->name,
 		       mr_strerror(err));
+}
+
+/* Take the back end that connects first. */
+static int accept_one(const struct virtio_port *port, int timeout_ms,
+		      struct mr_reason *reason)
+{
+	const char *const name = port->base.info->name;
+	struct virtio_user *user = port->user;
+	struct pollfd ready = { .fd = user->listener.fd, .events = POLLIN };
+	const int n = poll(&ready, 1, user->is_open ? 0 : VIRTIO_USER_WAIT_MS);
+
+	if (n < 0)
+		return mr_fail(reason, -errno,
+			       "%s: no back end has connected yet: %s", name,
+			       mr_strerror(errno));
+	if (n == 0)
+		return mr_fail(reason, -ENODEV,
+			       "%s: no back end connects within 30 s: start it "
+			       "as the client of this socket",
+			       name);
+	user->fd = mr_fd_guard(
+		accept4(user->listener.fd, NULL, NULL, SOCK_CLOEXEC));
+	if (user->fd < 0 || set_timeout(user, timeout_ms) < 0)
+		return mr_fail(reason, -EIO, "%s: cannot accept: %s", name,
+			       mr_strerror(errno));
+	return 0;
+}
+
+int mri_user_connect(const struct virtio_port *port, int timeout_ms,
+		     struct mr_reason *reason)
+{
+	return port->user->listener.fd < 0 ?
+		       connect_to(port, timeout_ms, reason) :
+		       accept_one(port, timeout_ms, reason);
 }
 
 int mri_user_exchange(struct virtio_user *user)

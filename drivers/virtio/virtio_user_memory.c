@@ -193,7 +193,8 @@ int mri_user_memory_open(struct virtio_port *port, struct mr_reason *reason)
 				UINT64_MAX);
 
 	if (err < 0)
-		return mri_user_refuse(port, err, reason);
+		return mr_fail(reason, err, "%s: too many ports on one region",
+			       port->base.info->name);
 	user->is_pinned = true;
 	err = make_ring_memory(port, reason);
 	return err < 0 ? err :

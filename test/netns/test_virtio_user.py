@@ -22,12 +22,14 @@ FRAME = bytes.fromhex("0200000000020200000000010800") + bytes(50)
 class BackEnd(Process):
     """Sends each frame back to where it came from."""
 
-    def __init__(self, lab, path, queues=1):
-        path.unlink(missing_ok=True)
-        device = rf"dpdk:net_vhost0\,iface={path}\,queues={queues},queues={queues}"
+    def __init__(self, lab, path, is_client=False):
+        device = rf"dpdk:net_vhost0\,iface={path}\,client={int(is_client)}"
+        if not is_client:
+            path.unlink(missing_ok=True)
         super().__init__(lab, lab.namespace("vhost"),
                          [L2FWD, "--mode", "macswap", "--quiet", device])
-        wait_until("the back end listens", path.exists)
+        if not is_client:
+            wait_until("the back end listens", path.exists)
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
@@ -75,18 +77,21 @@ def path(tmp_path):
     return tmp_path / "vm.sock"
 
 
-@pytest.mark.parametrize("ring", ["packed=off", "packed=on"])
-def test_port_goes_on_when_its_back_end_returns(lab, path, ring):
-    back_end = BackEnd(lab, path)
-    with Talk(path, f",{ring}") as talk:
+@pytest.mark.parametrize("options", [
+    "packed=off", "packed=on", "packed=on,server=on"])
+def test_port_goes_on_when_its_back_end_returns(lab, path, options):
+    is_client = "server" in options
+    back_end = BackEnd(lab, path, is_client)
+    with Talk(path, f",{options}") as talk:
         talk.settle()
         for _ in range(5):
             back_end.kill()
             wait_until("the link is down", lambda: (
                 talk.port.poll(), not talk.port.link()["is_up"])[1])
             assert talk.echo(4) == 0
-            back_end = BackEnd(lab, path)
+            back_end = BackEnd(lab, path, is_client)
             talk.settle()
+    assert not is_client or not path.exists()
 
 
 def listen_silently(path):

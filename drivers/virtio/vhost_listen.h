@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A vhost-user socket at which this process listens. */
+#ifndef VIRTIO_VHOST_LISTEN_H
+#define VIRTIO_VHOST_LISTEN_H
+
+#include <stdint.h>
+#include <sys/un.h>
+
+#include <millrace/error.h>
+
+struct vhost_listener {
+	int fd;         /* does not block; -1: none */
+	uint64_t inode; /* of the socket's file, to remove that alone */
+};
+
+/*
+ * Listen at addr. The socket of a process that has died is replaced. -ENOTSOCK,
+ * -EBUSY, -EACCES, -ENOENT, -EIO, with a reason: it begins with name, and says
+ * that with other_way the port would connect instead.
+ */
+int mri_vhost_listen(const char *name, const struct sockaddr_un *addr,
+		     const char *other_way, struct vhost_listener *ret_listener,
+		     struct mr_reason *reason);
+/* Stop, and remove the socket's file. */
+void mri_vhost_unlisten(const struct sockaddr_un *addr,
+			struct vhost_listener *listener);
+
+#endif
