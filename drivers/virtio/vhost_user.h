@@ -14,20 +14,32 @@ enum vhost_request {
 	VHOST_GET_FEATURES = 1,
 	VHOST_SET_FEATURES = 2,
 	VHOST_SET_OWNER = 3,
+	VHOST_RESET_OWNER = 4, /* nobody knew what it was to do */
 	VHOST_SET_MEM_TABLE = 5,
+	VHOST_SET_LOG_BASE = 6,
+	VHOST_SET_LOG_FD = 7,
 	VHOST_SET_VRING_NUM = 8,
 	VHOST_SET_VRING_ADDR = 9,
 	VHOST_SET_VRING_BASE = 10,
 	VHOST_GET_VRING_BASE = 11,
 	VHOST_SET_VRING_KICK = 12,
 	VHOST_SET_VRING_CALL = 13,
+	VHOST_SET_VRING_ERR = 14,
 	VHOST_GET_PROTOCOL_FEATURES = 15,
 	VHOST_SET_PROTOCOL_FEATURES = 16,
 	VHOST_GET_QUEUE_NUM = 17,
 	VHOST_SET_VRING_ENABLE = 18,
+	VHOST_SEND_RARP = 19,
 	VHOST_SET_MTU = 20,
+	VHOST_GET_INFLIGHT_FD = 31,
+	VHOST_SET_INFLIGHT_FD = 32,
+	VHOST_RESET_DEVICE = 34,
 	VHOST_GET_MAX_MEM_SLOTS = 36,
 	VHOST_ADD_MEM_REG = 37,
+	VHOST_REM_MEM_REG = 38,
+	VHOST_SET_STATUS = 39,
+	VHOST_GET_STATUS = 40,
+	VHOST_N_REQUESTS,
 };
 
 enum {
@@ -35,18 +47,26 @@ enum {
 	VHOST_REPLY = 1 << 2,      /* it is one */
 	VHOST_NEED_REPLY = 1 << 3, /* with VHOST_P_REPLY_ACK */
 
-	/* Among the virtio features: there are protocol features. */
+	/* Among the virtio features: what is written is logged; there are
+	 * protocol features. */
+	VHOST_F_LOG_ALL = 26,
 	VHOST_F_PROTOCOL_FEATURES = 30,
 	/* Protocol features. */
 	VHOST_P_MQ = 0,
+	VHOST_P_LOG_SHMFD = 1,
+	VHOST_P_RARP = 2,
 	VHOST_P_REPLY_ACK = 3,
 	VHOST_P_MTU = 4,
+	VHOST_P_INFLIGHT_SHMFD = 12,
+	VHOST_P_RESET_DEVICE = 13,
 	VHOST_P_CONFIGURE_MEM_SLOTS = 15,
+	VHOST_P_STATUS = 16,
 
 	VHOST_NO_FD = 1 << 8,  /* instead of an eventfd: poll */
 	VHOST_MAX_REGIONS = 8, /* that every back end takes, */
 	VHOST_MAX_SLOTS = 32,  /* and that we use of more */
 	VHOST_HEADER_BYTES = 12,
+	VHOST_RING_LOGS_USED = 1, /* in vhost_vring_addr.flags */
 };
 
 /* Memory of the front end: where its addresses and the fd's bytes meet. */
@@ -86,6 +106,16 @@ struct vhost_msg {
 			uint64_t padding;
 			struct vhost_region region;
 		} slot;
+		struct {
+			uint64_t n_bytes;
+			uint64_t offset;
+		} log;
+		struct {
+			uint64_t n_bytes;
+			uint64_t offset;
+			uint16_t n_queues;
+			uint16_t n_entries;
+		} in_flight;
 	};
 } __attribute__((packed));
 

@@ -11,14 +11,8 @@
  */
 #include <string.h>
 
-#include <millrace/wire.h>
-
 #include "virtio.h"
-
-static void count_event(struct virtio_txq *txq, enum mr_tx_event event)
-{
-	mr_counter_add(&txq->base.stats.events[event], 1);
-}
+#include "virtio_header.h"
 
 static bool is_ours_in_front(const struct virtio_txq *txq,
 			     const struct mr_cache *cache,
@@ -38,73 +32,6 @@ bool mri_virtio_has_room(const struct virtio_txq *txq,
 	return mr_region_is_backed(txq->port->base.region, entry->addr,
 				   entry->len) &&
 	       is_ours_in_front(txq, cache, entry);
-}
-
-/* The feature for this kind of segmentation; 0: none. */
-static uint64_t feature_of_gso(uint32_t gso_type)
-{
-	switch (gso_type) {
-	case MR_GSO_TCPV4:
-		return virtio_bit(VIRTIO_F_HOST_TSO4);
-	case MR_GSO_TCPV6:
-		return virtio_bit(VIRTIO_F_HOST_TSO6);
-	case MR_GSO_UDP:
-		return virtio_bit(VIRTIO_F_HOST_USO);
-	default:
-		return 0;
-	}
-}
-
-/* Whether the device segments this frame. */
-static bool is_gso(const struct virtio_txq *txq, const struct mr_frame *frame,
-		   const struct mr_meta *meta)
-{
-	return meta != NULL && meta->valid & MR_META_GSO &&
-	       meta->gso_bytes > 0 && frame->flags & MR_FRAME_CSUM_PARTIAL &&
-	       txq->port->features & feature_of_gso(meta->gso_type);
-}
-
-/* Bytes before the payload, a hint for the device. */
-static uint32_t headers_bytes(const struct mr_port *port,
-			      const struct mr_frame *frame,
-			      const struct virtio_header *header)
-{
-	const uint32_t at = header->csum_start;
-	const uint8_t *bytes = mr_frame_data(port->base, frame);
-
-	if (header->gso_type == VIRTIO_GSO_UDP_L4)
-		return at + sizeof(struct mr_udp);
-	if (at + sizeof(struct mr_tcp) > frame->len)
-		return at + sizeof(struct mr_tcp);
-	return at + (bytes[at + offsetof(struct mr_tcp, offset)] >> 4) * 4u;
-}
-
-/*
- * Offload the checksum if the device supports it, else complete it here, in a
- * copy if the frame is shared. False: no page for a copy.
- */
-static bool do_csum(struct virtio_txq *txq, struct mr_cache *cache,
-		    struct mr_frame *frames, uint32_t n,
-		    const struct mr_meta *meta, struct virtio_header *header)
-{
-	struct mr_port *port = &txq->port->base;
-	struct mr_partial partial;
-
-	if (mr_partial_find(port->base, frames, meta, &partial) < 0)
-		return true;
-	if (virtio_has(txq->port, VIRTIO_F_CSUM)) {
-		header->flags = VIRTIO_HEADER_NEEDS_CSUM;
-		header->csum_start = (uint16_t)partial.start_bytes;
-		header->csum_offset =
-			(uint16_t)(partial.field_bytes - partial.start_bytes);
-		count_event(txq, MR_TX_EVENT_CSUM_DEVICE);
-		return true;
-	}
-	if (mr_frame_unshare(cache, frames, n) < 0)
-		return false;
-	mr_partial_finish(port->base, frames, &partial);
-	count_event(txq, MR_TX_EVENT_CSUM_SOFTWARE);
-	return true;
 }
 
 /* Put the header of a frame without headroom into its slot. */
@@ -165,28 +92,19 @@ uint32_t mri_virtio_prepare(struct virtio_txq *txq, struct mr_cache *cache,
 			    struct virtio_piece *out)
 {
 	const uint64_t max_bytes =
-		is_gso(txq, frames, meta) ?
+		mri_virtio_is_gso(&txq->base, frames, meta) ?
 			VIRTIO_MAX_GSO_BYTES :
 			__atomic_load_n(&txq->max_bytes, __ATOMIC_RELAXED);
-	const int drop = mr_tx_find_fault(txq->port->base.region, frames, n,
-					  VIRTIO_MIN_FRAME_BYTES, max_bytes);
-	struct virtio_header header = { 0 };
+	int drop = mr_tx_find_fault(txq->port->base.region, frames, n,
+				    VIRTIO_MIN_FRAME_BYTES, max_bytes);
+	struct virtio_header header;
 	struct mr_frame own[MR_MAX_SEGS];
 
 	if (drop >= 0)
 		return lose(txq, cache, frames, n, (enum mr_tx_drop)drop);
 	memcpy(own, frames, n * sizeof(own[0]));
-	if (frames[0].flags & MR_FRAME_CSUM_PARTIAL &&
-	    !do_csum(txq, cache, own, n, meta, &header))
-		return lose(txq, cache, own, n, MR_TX_DROP_NO_BUFFER);
-	if (is_gso(txq, frames, meta)) {
-		/* Segments need checksums, whose position is unknown. */
-		if (header.flags == 0)
-			return lose(txq, cache, own, n, MR_TX_DROP_INVALID);
-		header.gso_type = (uint8_t)meta->gso_type;
-		header.gso_bytes = meta->gso_bytes;
-		header.header_bytes =
-			(uint16_t)headers_bytes(&txq->port->base, own, &header);
-	}
+	drop = mri_virtio_make_header(&txq->base, cache, own, n, meta, &header);
+	if (drop >= 0)
+		return lose(txq, cache, own, n, (enum mr_tx_drop)drop);
 	return cut(txq, cache, own, n, &header, place, out);
 }

@@ -29,6 +29,7 @@
 #define VIRTIO_VIRTIO_RECEIVE_H
 
 #include "virtio.h"
+#include "virtio_header.h"
 
 /* A buffer that the device returns. */
 struct used {
@@ -218,37 +219,12 @@ header_of(const struct virtio_rxq *rxq, uint32_t id)
 	return (const void *)(rxq->memory + rxq->bufs[id] + rxq->post_offset);
 }
 
-/* VIRTIO_HEADER_* to MR_FRAME_*: both are single bits. */
-static inline uint32_t flags_of(const struct virtio_header *header)
-{
-	const uint32_t flags = header->flags;
-
-	return (flags & VIRTIO_HEADER_NEEDS_CSUM) * MR_FRAME_CSUM_PARTIAL |
-	       (flags & VIRTIO_HEADER_DATA_VALID) *
-		       (MR_FRAME_CSUM_VALID / VIRTIO_HEADER_DATA_VALID);
-}
-
 /* Read the header of a frame whose first buffer has n_bytes of data. */
 static void read_meta(const struct virtio_rxq *rxq,
 		      const struct virtio_header *header, uint32_t n_bytes,
 		      struct mr_meta *meta)
 {
-	const uint32_t gso_type = header->gso_type & ~(uint32_t)VIRTIO_GSO_ECN;
-
-	meta->valid = 0;
-	meta->csum_start_bytes = header->csum_start;
-	meta->csum_offset_bytes = header->csum_offset;
-	/* Somebody will write there, so check the copy. */
-	if (header->flags & VIRTIO_HEADER_NEEDS_CSUM &&
-	    meta->csum_start_bytes + meta->csum_offset_bytes +
-			    sizeof(uint16_t) <=
-		    n_bytes)
-		meta->valid |= MR_META_CSUM;
-	if (gso_type != VIRTIO_GSO_NONE) {
-		meta->valid |= MR_META_GSO;
-		meta->gso_type = (uint16_t)gso_type;
-		meta->gso_bytes = header->gso_bytes;
-	}
+	virtio_header_meta(header, n_bytes, meta);
 	if (rxq->has_hash && header->hash_report != 0) {
 		meta->valid |= MR_META_RSS_HASH;
 		meta->rss_hash = header->hash;
@@ -286,7 +262,7 @@ static inline bool is_plain(const uint8_t *bytes, const uint8_t *later,
 	const struct virtio_header *header = (const void *)bytes;
 
 	__builtin_prefetch(later);
-	*ret_flags = flags_of(header);
+	*ret_flags = virtio_header_flags(header);
 	return !kind.is_merged || header->n_buffers == 1;
 }
 
@@ -412,7 +388,7 @@ static struct taken take_merged(struct virtio_rxq *rxq, uint32_t number,
 		return taken;
 	}
 	frames[0].flags |=
-		flags_of((const void *)(rxq->memory + frames[0].addr -
+		virtio_header_flags((const void *)(rxq->memory + frames[0].addr -
 					rxq->header_bytes));
 	frames[n_buffers - 1].flags &= ~(uint32_t)MR_FRAME_MORE;
 	taken.n_entries = n_buffers;

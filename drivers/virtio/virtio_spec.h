@@ -88,6 +88,7 @@ enum {
 	VIRTIO_F_GUEST_ECN = 9,
 	VIRTIO_F_HOST_TSO4 = 11,
 	VIRTIO_F_HOST_TSO6 = 12,
+	VIRTIO_F_HOST_ECN = 13,
 	VIRTIO_F_MRG_RXBUF = 15,
 	VIRTIO_F_STATUS = 16,
 	VIRTIO_F_CTRL_VQ = 17,
@@ -95,6 +96,7 @@ enum {
 	VIRTIO_F_GUEST_ANNOUNCE = 21,
 	VIRTIO_F_MQ = 22,
 	VIRTIO_F_CTRL_MAC_ADDR = 23,
+	VIRTIO_F_INDIRECT_DESC = 28,
 	VIRTIO_F_EVENT_IDX = 29,
 	VIRTIO_F_VERSION_1 = 32,
 	VIRTIO_F_ACCESS_PLATFORM = 33,
@@ -200,9 +202,16 @@ struct virtio_used {
 	/* Then the ring, id | written bytes << 32, and avail_event. */
 };
 
+/* An entry of the used ring, which the driver may have put anywhere. */
+struct virtio_used_entry {
+	uint32_t id;
+	uint32_t n_bytes;
+};
+
 enum {
 	VIRTIO_DESC_NEXT = 1,
 	VIRTIO_DESC_WRITE = 2,
+	VIRTIO_DESC_INDIRECT = 4,
 	VIRTIO_AVAIL_NO_INTERRUPT = 1,
 	VIRTIO_USED_NO_NOTIFY = 1,
 };

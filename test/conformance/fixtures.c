@@ -11,4 +11,5 @@ const struct fixture *const suite_fixtures[] = { &fixture_null,
 						 &fixture_virtio,
 						 &fixture_virtio_plain,
 						 &fixture_tap,
+						 &fixture_vhost,
 						 NULL };

@@ -176,7 +176,8 @@ HARNESS_TEST(full_queue_refuses_the_rest)
 			 0);
 	stats = harness_tx_stats(harness);
 	assert_int_equal(stats.accepted, n_tx);
-	assert_int_equal(stats.pending, n_tx);
+	/* A device that copies is done with them. */
+	assert_int_equal(stats.pending + stats.completed, n_tx);
 	assert_true(stats.events[MR_TX_EVENT_RING_FULL] > 0);
 	/* The rest is ours and unchanged. */
 	for (uint32_t i = n_tx; i < N; i++) {

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside of the vhost driver: the device's side of virtio-net, for a virtual
+ * machine or another process that has the driver's.
+ *
+ *     guest's tx ring --> rx queue: copies each frame into our pages
+ *     guest's rx ring <-- tx queue: copies each frame out of them
+ *
+ * mr_port_poll() has the socket, the table of the peer's memory, and the state
+ * of the queues; a burst has its ring. poll stops a queue, that is, changes its
+ * state and waits until no burst is inside, before it changes anything that
+ * bursts read.
+ *
+ * Everything that the peer and its guest write is untrusted input: a descriptor
+ * is loaded once, and checked before it is used.
+ */
+#ifndef VIRTIO_VHOST_H
+#define VIRTIO_VHOST_H
+
+#include <millrace/driver.h>
+
+#include "vhost_listen.h"
+#include "vhost_user.h"
+#include "virtio_ring.h"
+
+enum {
+	VHOST_MAX_PAIRS = 64,
+	VHOST_MIN_FRAME_BYTES = 14, /* an Ethernet header */
+	/* What a frame has besides the packet: that, and a VLAN tag. */
+	VHOST_LINK_BYTES = 14 + 4,
+	VHOST_MAX_GSO_BYTES = 65535 + VHOST_LINK_BYTES,
+	VHOST_OLD_HEADER_BYTES = 10, /* before virtio 1.0, without merging */
+};
+
+/* A piece of the peer's memory, mapped here. */
+struct vhost_area {
+	uint64_t guest_addr; /* in descriptors */
+	uint64_t n_bytes;
+	uint8_t *bytes;     /* at guest_addr */
+	uint64_t user_addr; /* in messages */
+	void *mapping;      /* of the whole file up to the area's end */
+	uint64_t mapped_bytes;
+};
+
+struct vhost_memory {
+	uint32_t n;
+	struct vhost_area areas[VHOST_MAX_SLOTS];
+};
+
+/*
+ * Where a guest address is here; *n_bytes shrinks to what is contiguous. NULL:
+ * nowhere.
+ */
+static inline uint8_t *vhost_find(const struct vhost_memory *memory,
+				  uint64_t addr, uint32_t *n_bytes)
+{
+	for (uint32_t i = 0; i < memory->n; i++) {
+		const struct vhost_area *area = &memory->areas[i];
+		const uint64_t offset = addr - area->guest_addr;
+
+		if (offset >= area->n_bytes)
+			continue;
+		if (*n_bytes > area->n_bytes - offset)
+			*n_bytes = (uint32_t)(area->n_bytes - offset);
+		return area->bytes + offset;
+	}
+	return NULL;
+}
+
+enum vhost_state {
+	VHOST_STOPPED, /* the ring belongs to mr_port_poll() */
+	VHOST_RUNS,
+	VHOST_BROKEN, /* after invalid descriptors, until the peer stops it */
+};
+
+struct vhost_log;
+struct vhost_port;
+
+/* One ring of the peer. */
+struct vhost_ring {
+	/* Hot. */
+	struct virtio_vq vq; /* kick_fd calls the driver */
+	uint32_t state;      /* atomic, enum vhost_state */
+	bool is_armed;
+	bool is_short; /* tx: the last burst found too few buffers */
+	uint32_t header_bytes;
+	const struct vhost_memory *memory;
+	const struct vhost_log *log;       /* NULL: nobody migrates */
+	uint64_t used_log_addr;            /* guest address; 0: not logged */
+	struct vhost_in_flight *in_flight; /* NULL: none */
+	/* Cold: what messages have set. */
+	struct vhost_vring_addr addr;
+	struct vhost_port *port;
+	uint32_t number;
+	uint32_t position; /* where to go on at the next start */
+	bool has_addr, has_kick, has_position, is_enabled, has_complained;
+	int driver_fd; /* the driver kicks; -1: none, it is polled */
+	int error_fd;  /* we tell that it is broken; -1: none */
+	int wake_fd;   /* makes a sleeper look again */
+	int epoll_fd;  /* of driver_fd and wake_fd */
+};
+
+struct vhost_rxq {
+	_Alignas(64) struct mr_rxq base;
+	struct vhost_ring ring;
+	uint64_t features; /* negotiated */
+	uint8_t *memory;   /* the region */
+	uint32_t page_bytes, headroom_bytes, room_bytes;
+	uint32_t n_segs; /* entries of a frame, at most */
+};
+
+struct vhost_txq {
+	_Alignas(64) struct mr_txq base;
+	struct vhost_ring ring;
+	uint64_t features;  /* negotiated */
+	uint8_t *memory;    /* the region */
+	uint32_t max_bytes; /* atomic: of an unsegmented frame */
+};
+
+struct vhost_options {
+	uint32_t n_queues;
+	uint32_t packed, in_order, sg, csum, tso; /* words */
+	uint32_t mtu_bytes;
+	uint32_t memory_mib; /* that a peer may have mapped here */
+	bool is_client;
+	bool is_unsealed; /* tmpfs and hugetlbfs will do */
+};
+
+/* Of the connection. */
+struct vhost_peer {
+	int fd; /* -1: nobody */
+	uint64_t features, protocol;
+	uint8_t status;  /* VIRTIO_STATUS_* */
+	bool has_worked; /* all of its first pair has run */
+	struct vhost_memory memory;
+	struct vhost_msg msg; /* being received */
+	uint32_t n_received;
+	int fds[VHOST_MAX_REGIONS]; /* that came with it */
+	uint32_t n_fds;
+};
+
+struct vhost_port {
+	struct mr_port base;
+	struct vhost_options options;
+	struct sockaddr_un addr;
+	struct vhost_listener listener; /* not of a client */
+	int timer_fd;                   /* of a client, to try again */
+	int break_fd;                   /* a burst broke its ring */
+	uint64_t offered;
+	struct vhost_peer peer;
+	bool has_complained;
+	struct vhost_rxq *rxqs;
+	struct vhost_txq *txqs;
+	uint32_t is_up; /* atomic */
+};
+
+static inline bool vhost_has(uint64_t features, uint32_t feature)
+{
+	return features & virtio_bit(feature);
+}
+
+/* The ring of a virtqueue: the driver's rx and tx, in turn. */
+static inline struct vhost_ring *vhost_ring_of(struct vhost_port *port,
+					       uint32_t number)
+{
+	return number % 2 == 0 ? &port->txqs[number / 2].ring :
+				 &port->rxqs[number / 2].ring;
+}
+
+/*
+ * A burst enters the ring and leaves it. False: the ring does not run; the
+ * burst stays away.
+ */
+static inline bool vhost_enter(struct vhost_ring *ring)
+{
+	virtio_enter(&ring->vq);
+	if (__atomic_load_n(&ring->state, __ATOMIC_ACQUIRE) == VHOST_RUNS)
+		return true;
+	virtio_leave(&ring->vq);
+	return false;
+}
+
+/* vhost_memory.c */
+/*
+ * Map what a message describes, and add it. Takes nothing of fd. 0, or -errno
+ * with a reason.
+ */
+int mri_vhost_memory_add(struct vhost_port *port,
+			 const struct vhost_region *region, int fd,
+			 struct mr_reason *reason);
+/* -ENOENT: there is none like that. */
+int mri_vhost_memory_remove(struct vhost_memory *memory,
+			    const struct vhost_region *region);
+void mri_vhost_memory_clear(struct vhost_memory *memory);
+/* Where n_bytes at a user address are here; NULL: not in one piece. */
+void *mri_vhost_memory_at(const struct vhost_memory *memory, uint64_t user_addr,
+			  uint64_t n_bytes);
+
+/* vhost_ring.c */
+int mri_vhost_rings_open(struct vhost_port *port, struct mr_reason *reason);
+void mri_vhost_rings_close(struct vhost_port *port);
+/* Stop it, wait until no burst is inside. */
+void mri_vhost_ring_stop(struct vhost_ring *ring);
+/* Start it, if everything that it needs is there. */
+void mri_vhost_ring_start(struct vhost_port *port, struct vhost_ring *ring);
+void mri_vhost_rings_stop(struct vhost_port *port);
+void mri_vhost_rings_start(struct vhost_port *port);
+/* Forget what the last peer has set. It is stopped. */
+void mri_vhost_ring_reset(struct vhost_ring *ring);
+void mri_vhost_ring_set_driver_fd(struct vhost_ring *ring, int fd);
+/* Where it goes on, as messages have it. It is stopped. */
+uint32_t mri_vhost_ring_position(const struct vhost_ring *ring);
+/* A burst is here: no kicks. */
+void mri_vhost_ring_disarm(struct vhost_ring *ring);
+int mri_vhost_rx_arm(struct mr_queue *queue);
+int mri_vhost_tx_arm(struct mr_queue *queue);
+
+/* vhost_request.c */
+/*
+ * Do what the received message says. 0, or -errno with a reason: the peer must
+ * go. *has_reply: the message is now the reply.
+ */
+int mri_vhost_handle(struct vhost_port *port, bool *has_reply,
+		     struct mr_reason *reason);
+/* The port's offloads and limits, after a change of features. */
+void mri_vhost_apply_features(struct vhost_port *port, uint64_t features);
+
+/* vhost_peer.c */
+int mri_vhost_peer_open(struct vhost_port *port, const char *path,
+			struct mr_reason *reason);
+void mri_vhost_peer_close(struct vhost_port *port);
+/* The last step of a burst that found an invalid descriptor: stay away. */
+void mri_vhost_ring_break(struct vhost_ring *ring);
+uint32_t mri_vhost_poll(struct mr_port *base);
+
+/* vhost_rx.c, vhost_tx.c */
+mr_rx_burst_fn mri_vhost_rx_burst;
+mr_tx_burst_fn mri_vhost_tx_burst;
+
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The peer's memory. Each piece is a file that the peer could shrink, and an
+ * access beyond its end would kill this process. So files must be sealed
+ * against that, or be sealed here; others are accepted only with `unsealed`.
+ *
+ * Source: fcntl(2) on seals; QEMU, docs/interop/vhost-user.rst.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "vhost.h"
+
+enum { MIB_SHIFT = 20 };
+
+static bool is_sealed(int fd)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	if (seals >= 0 && !(seals & F_SEAL_SHRINK) &&
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0)
+		seals = fcntl(fd, F_GET_SEALS);
+	return seals >= 0 && seals & F_SEAL_SHRINK;
+}
+
+/* A file of FUSE, for example, may stop whoever reads it for good. */
+static bool is_memory(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 &&
+	       (fs.f_type == TMPFS_MAGIC || fs.f_type == HUGETLBFS_MAGIC);
+}
+
+static bool overlap(uint64_t a, uint64_t n_a, uint64_t b, uint64_t n_b)
+{
+	return a < b + n_b && b < a + n_a;
+}
+
+/* Whether the region's numbers make sense beside those there are. */
+static bool is_valid(const struct vhost_memory *memory,
+		     const struct vhost_region *r)
+{
+	if (r->n_bytes == 0 || r->guest_addr + r->n_bytes < r->guest_addr ||
+	    r->user_addr + r->n_bytes < r->user_addr ||
+	    r->offset + r->n_bytes < r->offset)
+		return false;
+	for (uint32_t i = 0; i < memory->n; i++) {
+		const struct vhost_area *area = &memory->areas[i];
+
+		if (overlap(r->guest_addr, r->n_bytes, area->guest_addr,
+			    area->n_bytes) ||
+		    overlap(r->user_addr, r->n_bytes, area->user_addr,
+			    area->n_bytes))
+			return false;
+	}
+	return true;
+}
+
+static uint64_t count_bytes(const struct vhost_memory *memory)
+{
+	uint64_t n_bytes = 0;
+
+	for (uint32_t i = 0; i < memory->n; i++)
+		n_bytes += memory->areas[i].n_bytes;
+	return n_bytes;
+}
+
+/* The file has n_bytes, and keeps them. *ret_block_bytes: mmap()'s unit. */
+static int check_file(const struct vhost_port *port, int fd, uint64_t n_bytes,
+		      uint64_t *ret_block_bytes, struct mr_reason *reason)
+{
+	const char *const name = port->base.info->name;
+	struct stat status;
+
+	if (!is_sealed(fd) && !(port->options.is_unsealed && is_memory(fd)))
+		return mr_fail(reason, -EPERM,
+			       "%s: the peer's memory can shrink, which would "
+			       "kill this process: use a memfd (QEMU: "
+			       "memory-backend-memfd,share=on), or trust the "
+			       "peer: `unsealed` takes tmpfs and hugetlbfs",
+			       name);
+	if (fstat(fd, &status) < 0 || status.st_size < 0 ||
+	    (uint64_t)status.st_size < n_bytes)
+		return mr_fail(reason, -EINVAL,
+			       "%s: the peer's memory is larger than its file",
+			       name);
+	*ret_block_bytes = (uint64_t)status.st_blksize;
+	return 0;
+}
+
+int mri_vhost_memory_add(struct vhost_port *port, const struct vhost_region *r,
+			 int fd, struct mr_reason *reason)
+{
+	struct vhost_memory *memory = &port->peer.memory;
+	const char *const name = port->base.info->name;
+	uint64_t n_bytes = r->offset + r->n_bytes, block_bytes = 1;
+	struct vhost_area *area = &memory->areas[memory->n];
+	void *mapping;
+	int err;
+
+	if (memory->n == VHOST_MAX_SLOTS || !is_valid(memory, r))
+		return mr_fail(reason, -EINVAL,
+			       "%s: the peer's table of memory is invalid",
+			       name);
+	if (count_bytes(memory) + r->n_bytes >
+	    (uint64_t)port->options.memory_mib << MIB_SHIFT)
+		return mr_fail(reason, -ENOMEM,
+			       "%s: the peer has more memory than %u MiB; "
+			       "memory= sets the limit",
+			       name, port->options.memory_mib);
+	err = check_file(port, fd, n_bytes, &block_bytes, reason);
+	if (err < 0)
+		return err;
+	/* From 0 on and whole blocks, since huge pages allow nothing else. */
+	n_bytes = (n_bytes + block_bytes - 1) / block_bytes * block_bytes;
+	mapping =
+		mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (mapping == MAP_FAILED)
+		return mr_fail(reason, -ENOMEM,
+			       "%s: cannot map the peer's memory: %s", name,
+			       mr_strerror(errno));
+	(void)madvise(mapping, n_bytes, MADV_DONTFORK);
+	(void)madvise(mapping, n_bytes, MADV_DONTDUMP);
+	*area = (struct vhost_area){
+		r->guest_addr, r->n_bytes, (uint8_t *)mapping + r->offset,
+		r->user_addr,  mapping,    n_bytes
+	};
+	memory->n++;
+	return 0;
+}
+
+static void unmap(const struct vhost_area *area)
+{
+	munmap(area->mapping, area->mapped_bytes);
+}
+
+int mri_vhost_memory_remove(struct vhost_memory *memory,
+			    const struct vhost_region *r)
+{
+	for (uint32_t i = 0; i < memory->n; i++) {
+		struct vhost_area *area = &memory->areas[i];
+
+		if (area->guest_addr != r->guest_addr ||
+		    area->n_bytes != r->n_bytes)
+			continue;
+		unmap(area);
+		*area = memory->areas[--memory->n];
+		return 0;
+	}
+	return -ENOENT;
+}
+
+void mri_vhost_memory_clear(struct vhost_memory *memory)
+{
+	for (uint32_t i = 0; i < memory->n; i++)
+		unmap(&memory->areas[i]);
+	memory->n = 0;
+}
+
+void *mri_vhost_memory_at(const struct vhost_memory *memory, uint64_t user_addr,
+			  uint64_t n_bytes)
+{
+	for (uint32_t i = 0; i < memory->n; i++) {
+		const struct vhost_area *area = &memory->areas[i];
+		const uint64_t offset = user_addr - area->user_addr;
+
+		if (offset < area->n_bytes && n_bytes <= area->n_bytes - offset)
+			return area->bytes + offset;
+	}
+	return NULL;
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The rings of the peer: where they are, when they run, and how to sleep until
+ * the driver puts something into one.
+ *
+ * A queue's fd stays the same while peers come and go: it is an epoll of the
+ * driver's eventfd and of one of ours. Both are edge-triggered, so that they
+ * are never read: a peer could make that block.
+ *
+ * Source: virtio 1.2, 2.7, 2.8; QEMU, docs/interop/vhost-user.rst, "Ring
+ * states".
+ */
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "vhost.h"
+
+/* ---- sleeping ---- */
+
+static int watch(struct vhost_ring *ring, int operation, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
+
+	return epoll_ctl(ring->epoll_fd, operation, fd, &event);
+}
+
+void mri_vhost_ring_set_driver_fd(struct vhost_ring *ring, int fd)
+{
+	if (ring->driver_fd >= 0) {
+		/* The peer has the file, too: closing does not remove it. */
+		(void)watch(ring, EPOLL_CTL_DEL, ring->driver_fd);
+		mr_fd_close(ring->driver_fd);
+	}
+	ring->driver_fd = fd;
+	if (fd >= 0)
+		(void)watch(ring, EPOLL_CTL_ADD, fd);
+}
+
+/* Discard old wake-ups: what they are about is looked at next. */
+static void drain(const struct vhost_ring *ring)
+{
+	struct epoll_event events[2];
+
+	(void)epoll_wait(ring->epoll_fd, events, 2, 0);
+}
+
+/* Whether the driver has made something available. Asks for a kick. */
+static bool enable_kicks(struct virtio_vq *vq)
+{
+	const uint32_t both = VIRTIO_PACKED_USED | VIRTIO_PACKED_AVAIL;
+	uint64_t word;
+
+	if (vq->is_packed) {
+		__atomic_store_n(vq->device_event, VIRTIO_EVENT_ENABLE << 16,
+				 __ATOMIC_SEQ_CST);
+		word = __atomic_load_n(&vq->packed[vq->n_avail & vq->mask].word,
+				       __ATOMIC_SEQ_CST);
+		return ((uint32_t)(word >> 48) & both) ==
+		       virtio_avail_flags(vq, vq->n_avail);
+	}
+	if (vq->has_event_idx)
+		__atomic_store_n(vq->avail_event, vq->n_avail,
+				 __ATOMIC_SEQ_CST);
+	else
+		__atomic_store_n(&vq->used->flags, 0, __ATOMIC_SEQ_CST);
+	return __atomic_load_n(&vq->avail->idx, __ATOMIC_SEQ_CST) !=
+	       vq->n_avail;
+}
+
+void mri_vhost_ring_disarm(struct vhost_ring *ring)
+{
+	struct virtio_vq *vq = &ring->vq;
+
+	ring->is_armed = false;
+	if (vq->is_packed)
+		__atomic_store_n(vq->device_event, VIRTIO_EVENT_DISABLE << 16,
+				 __ATOMIC_RELAXED);
+	else if (vq->has_event_idx) /* just behind: 65535 entries away */
+		__atomic_store_n(vq->avail_event, (uint16_t)(vq->n_avail - 1),
+				 __ATOMIC_RELAXED);
+	else
+		__atomic_store_n(&vq->used->flags, VIRTIO_USED_NO_NOTIFY,
+				 __ATOMIC_RELAXED);
+}
+
+/* 1: there is work; 0: the fd tells. */
+static int arm(struct vhost_ring *ring)
+{
+	int has_work = 0;
+
+	drain(ring);
+	if (!vhost_enter(ring))
+		return 0; /* its start wakes */
+	ring->is_armed = true;
+	has_work = ring->driver_fd < 0 || enable_kicks(&ring->vq);
+	virtio_leave(&ring->vq);
+	return has_work;
+}
+
+int mri_vhost_rx_arm(struct mr_queue *queue)
+{
+	return arm(&((struct vhost_rxq *)queue)->ring);
+}
+
+/* Nothing is pending: only who found too little room has to wait. */
+int mri_vhost_tx_arm(struct mr_queue *queue)
+{
+	struct vhost_ring *ring = &((struct vhost_txq *)queue)->ring;
+
+	return ring->is_short ? arm(ring) : 0;
+}
+
+/* ---- where it goes on ---- */
+
+uint32_t mri_vhost_ring_position(const struct vhost_ring *ring)
+{
+	const struct virtio_vq *vq = &ring->vq;
+
+	if (ring->has_position)
+		return ring->position;
+	if (!vq->is_packed)
+		return vq->n_avail;
+	return virtio_packed_next(vq, vq->n_avail) |
+	       virtio_packed_next(vq, vq->n_used) << 16;
+}
+
+/* All that was taken is used by the end of a burst, so one number will do. */
+static void go_to_position(struct vhost_ring *ring)
+{
+	struct virtio_vq *vq = &ring->vq;
+	const uint32_t lap = ring->position & 1u << 15 ? 0 : vq->n_entries;
+
+	vq->n_avail = (uint16_t)ring->position;
+	if (vq->is_packed)
+		vq->n_avail = (uint16_t)((ring->position & vq->mask) | lap);
+	vq->n_used = vq->n_avail;
+	ring->has_position = false;
+}
+
+/* ---- running ---- */
+
+/* A part of the ring here; NULL: not in the peer's memory, or not aligned. */
+static void *map_part(const struct vhost_ring *ring, uint64_t user_addr,
+		      uint64_t n_bytes, uint32_t align_bytes)
+{
+	void *part = mri_vhost_memory_at(ring->memory, user_addr, n_bytes);
+
+	return (uintptr_t)part % align_bytes == 0 ? part : NULL;
+}
+
+static bool map_packed(struct vhost_ring *ring)
+{
+	struct virtio_vq *vq = &ring->vq;
+
+	vq->packed = map_part(ring, ring->addr.desc,
+			      (uint64_t)vq->n_entries * sizeof(vq->packed[0]),
+			      sizeof(vq->packed[0]));
+	vq->driver_event = map_part(ring, ring->addr.avail, 4, 4);
+	vq->device_event = map_part(ring, ring->addr.used, 4, 4);
+	return vq->packed != NULL && vq->driver_event != NULL &&
+	       vq->device_event != NULL;
+}
+
+static bool map_split(struct vhost_ring *ring)
+{
+	struct virtio_vq *vq = &ring->vq;
+	const uint64_t n = vq->n_entries;
+
+	vq->desc = map_part(ring, ring->addr.desc, n * sizeof(vq->desc[0]),
+			    sizeof(vq->desc[0]));
+	/* flags, idx, n entries, the event. */
+	vq->avail = map_part(ring, ring->addr.avail, (3 + n) * 2, 2);
+	vq->used = map_part(ring, ring->addr.used,
+			    4 + n * sizeof(struct virtio_used_entry) + 2, 4);
+	if (vq->desc == NULL || vq->avail == NULL || vq->used == NULL)
+		return false;
+	vq->used_event = &vq->avail->ring[n];
+	vq->avail_event = (void *)((uint8_t *)(vq->used + 1) +
+				   n * sizeof(struct virtio_used_entry));
+	return true;
+}
+
+static void wake(const struct vhost_ring *ring)
+{
+	mri_virtio_kick(ring->wake_fd);
+}
+
+static bool map_ring(struct vhost_ring *ring)
+{
+	return ring->vq.is_packed ? map_packed(ring) : map_split(ring);
+}
+
+void mri_vhost_ring_start(struct vhost_port *port, struct vhost_ring *ring)
+{
+	const uint64_t features = port->peer.features;
+	struct virtio_vq *vq = &ring->vq;
+
+	if (__atomic_load_n(&ring->state, __ATOMIC_RELAXED) != VHOST_STOPPED ||
+	    !ring->has_addr || !ring->has_kick || vq->n_entries == 0 ||
+	    (vhost_has(features, VHOST_F_PROTOCOL_FEATURES) &&
+	     !ring->is_enabled))
+		return;
+	vq->is_packed = vhost_has(features, VIRTIO_F_RING_PACKED);
+	vq->has_event_idx = vhost_has(features, VIRTIO_F_EVENT_IDX);
+	if (!map_ring(ring))
+		return; /* the table of memory may come later */
+	if (ring->has_position)
+		go_to_position(ring);
+	if (!vq->is_packed)
+		vq->n_used = __atomic_load_n(&vq->used->idx, __ATOMIC_RELAXED);
+	ring->header_bytes = features & (virtio_bit(VIRTIO_F_VERSION_1) |
+					 virtio_bit(VIRTIO_F_MRG_RXBUF)) ?
+				     VIRTIO_HEADER_BYTES :
+				     VHOST_OLD_HEADER_BYTES;
+	ring->used_log_addr =
+		ring->addr.flags & VHOST_RING_LOGS_USED ? ring->addr.log : 0;
+	ring->is_short = false;
+	mri_vhost_ring_disarm(ring);
+	__atomic_store_n(&ring->state, VHOST_RUNS, __ATOMIC_RELEASE);
+	wake(ring);
+}
+
+void mri_vhost_ring_break(struct vhost_ring *ring)
+{
+	uint32_t runs = VHOST_RUNS;
+
+	/* Unless it was stopped meanwhile. */
+	(void)__atomic_compare_exchange_n(&ring->state, &runs, VHOST_BROKEN,
+					  false, __ATOMIC_RELEASE,
+					  __ATOMIC_RELAXED);
+	mri_virtio_kick(ring->port->break_fd);
+}
+
+/* After this each burst sees the state, or is_busy is visible here. */
+static void wait_until_left(struct vhost_ring *const *rings, uint32_t n)
+{
+	const struct timespec nap = { .tv_nsec = 10 * 1000 };
+
+	(void)syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+	for (uint32_t i = 0; i < n; i++)
+		while (__atomic_load_n(&rings[i]->vq.is_busy, __ATOMIC_ACQUIRE))
+			(void)nanosleep(&nap, NULL);
+}
+
+void mri_vhost_ring_stop(struct vhost_ring *ring)
+{
+	__atomic_store_n(&ring->state, VHOST_STOPPED, __ATOMIC_RELAXED);
+	wait_until_left(&ring, 1);
+}
+
+void mri_vhost_rings_stop(struct vhost_port *port)
+{
+	const uint32_t n = 2 * port->options.n_queues;
+	struct vhost_ring *rings[2 * VHOST_MAX_PAIRS];
+
+	for (uint32_t i = 0; i < n; i++) {
+		rings[i] = vhost_ring_of(port, i);
+		__atomic_store_n(&rings[i]->state, VHOST_STOPPED,
+				 __ATOMIC_RELAXED);
+	}
+	wait_until_left(rings, n);
+}
+
+void mri_vhost_rings_start(struct vhost_port *port)
+{
+	for (uint32_t i = 0; i < 2 * port->options.n_queues; i++)
+		mri_vhost_ring_start(port, vhost_ring_of(port, i));
+}
+
+void mri_vhost_ring_reset(struct vhost_ring *ring)
+{
+	mri_vhost_ring_set_driver_fd(ring, -1);
+	mr_fd_close(ring->vq.kick_fd);
+	mr_fd_close(ring->error_fd);
+	ring->vq.kick_fd = ring->error_fd = -1;
+	ring->vq.n_entries = 0;
+	ring->has_addr = ring->has_kick = ring->is_enabled = false;
+	ring->has_position = false;
+}
+
+/* ---- open and close ---- */
+
+static int open_ring(struct vhost_port *port, uint32_t number,
+		     struct mr_queue *queue, struct mr_reason *reason)
+{
+	struct vhost_ring *ring = vhost_ring_of(port, number);
+
+	ring->port = port;
+	ring->number = number;
+	ring->memory = &port->peer.memory;
+	ring->epoll_fd = mr_fd_guard(epoll_create1(EPOLL_CLOEXEC));
+	ring->wake_fd = mr_fd_guard(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	queue->fd = ring->epoll_fd;
+	if (ring->epoll_fd < 0 || ring->wake_fd < 0 ||
+	    watch(ring, EPOLL_CTL_ADD, ring->wake_fd) < 0)
+		return mr_fail(reason, -EIO, "%s: no epoll or eventfd: %s",
+			       port->base.info->name, mr_strerror(errno));
+	return 0;
+}
+
+static void open_rxq(struct vhost_port *port, struct vhost_rxq *rxq)
+{
+	const struct mr_port *base = &port->base;
+
+	rxq->base.queue.arm = mri_vhost_rx_arm;
+	rxq->base.burst = mri_vhost_rx_burst;
+	rxq->memory = base->base;
+	rxq->page_bytes = base->page_bytes;
+	rxq->headroom_bytes = base->headroom_bytes;
+	rxq->room_bytes = mr_port_room_bytes(base);
+	rxq->n_segs = rxq->base.n_min = base->info->has_sg ? MR_MAX_SEGS : 1;
+}
+
+int mri_vhost_rings_open(struct vhost_port *port, struct mr_reason *reason)
+{
+	struct mr_port *base = &port->base;
+	const uint32_t n = port->options.n_queues;
+	int err;
+
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED,
+		    0, 0) < 0)
+		return mr_fail(reason, -ENOTSUP,
+			       "%s: needs membarrier(), which is forbidden "
+			       "here: %s",
+			       base->info->name, mr_strerror(errno));
+	err = mr_port_make_queues(base, n, sizeof(port->rxqs[0]),
+				  sizeof(port->txqs[0]), reason);
+	if (err < 0)
+		return err;
+	port->rxqs = (struct vhost_rxq *)base->rxqs[0];
+	port->txqs = (struct vhost_txq *)base->txqs[0];
+	for (uint32_t i = 0; i < 2 * n; i++) {
+		struct vhost_ring *ring = vhost_ring_of(port, i);
+
+		ring->vq.kick_fd = ring->driver_fd = ring->error_fd = -1;
+		ring->epoll_fd = ring->wake_fd = -1;
+	}
+	for (uint32_t i = 0; i < n && err == 0; i++) {
+		struct vhost_txq *txq = &port->txqs[i];
+
+		open_rxq(port, &port->rxqs[i]);
+		txq->base.queue.arm = mri_vhost_tx_arm;
+		txq->base.burst = mri_vhost_tx_burst;
+		txq->memory = base->base;
+		txq->max_bytes = base->info->mtu_bytes + VHOST_LINK_BYTES;
+		err = open_ring(port, 2 * i, &txq->base.queue, reason);
+		if (err == 0)
+			err = open_ring(port, 2 * i + 1,
+					&port->rxqs[i].base.queue, reason);
+	}
+	return err;
+}
+
+void mri_vhost_rings_close(struct vhost_port *port)
+{
+	const uint32_t n = port->rxqs != NULL ? port->options.n_queues : 0;
+
+	for (uint32_t i = 0; i < 2 * n; i++) {
+		struct vhost_ring *ring = vhost_ring_of(port, i);
+
+		mri_vhost_ring_reset(ring);
+		mr_fd_close(ring->epoll_fd);
+		mr_fd_close(ring->wake_fd);
+	}
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * vhost: frames from the driver's tx ring. In rounds: first all descriptors are
+ * read, then all headers, then the frames are copied, so that a cache miss of
+ * one frame overlaps with the work on others.
+ *
+ * Source: virtio 1.2, 5.1.6.2.
+ */
+#include "vhost_chain.h"
+#include "virtio_header.h"
+
+/* A frame that is about to be copied. */
+struct source {
+	struct virtio_header header;
+	uint32_t n_bytes;   /* without the header */
+	uint32_t n_entries; /* pages to take; 0: dropped */
+	int drop;           /* enum mr_rx_drop; -1: none */
+};
+
+struct round {
+	struct vhost_reader reader;
+	struct source sources[VHOST_ROUND];
+	uint64_t pages[MR_BURST_MAX];
+	uint32_t n_pages; /* wanted */
+};
+
+/* Whether what the header asks for was negotiated, and makes sense. */
+static bool is_valid_header(const struct vhost_rxq *rxq,
+			    const struct virtio_header *header)
+{
+	static const uint8_t features[8] = {
+		[VIRTIO_GSO_TCPV4] = VIRTIO_F_HOST_TSO4,
+		[VIRTIO_GSO_TCPV6] = VIRTIO_F_HOST_TSO6,
+		[VIRTIO_GSO_UDP_L4] = VIRTIO_F_HOST_USO,
+	};
+	const uint32_t type = header->gso_type & ~(uint32_t)VIRTIO_GSO_ECN;
+
+	if (header->flags & VIRTIO_HEADER_NEEDS_CSUM &&
+	    !vhost_has(rxq->features, VIRTIO_F_CSUM))
+		return false;
+	if (type == VIRTIO_GSO_NONE)
+		return true;
+	return type < 8 && features[type] != 0 && header->gso_bytes != 0 &&
+	       header->flags & VIRTIO_HEADER_NEEDS_CSUM &&
+	       vhost_has(rxq->features, features[type]);
+}
+
+static int find_fault(const struct vhost_rxq *rxq, const struct source *source,
+		      uint64_t n_bytes)
+{
+	if (n_bytes < VHOST_MIN_FRAME_BYTES ||
+	    !is_valid_header(rxq, &source->header))
+		return MR_RX_DROP_INVALID;
+	return n_bytes > (uint64_t)rxq->n_segs * rxq->room_bytes ?
+		       MR_RX_DROP_TOO_LONG :
+		       -1;
+}
+
+/* Read the header of a chain, and decide what becomes of the frame. */
+static void read_header(const struct vhost_rxq *rxq, struct round *round,
+			uint32_t i)
+{
+	const uint32_t header_bytes = rxq->ring.header_bytes;
+	struct vhost_chain *chain = &round->reader.chains[i];
+	struct vhost_piece *piece = &round->reader.pieces[chain->first];
+	struct source *source = &round->sources[i];
+	uint64_t n_bytes = 0;
+
+	source->header = (struct virtio_header){ 0 };
+	if (chain->n_bytes >= header_bytes) {
+		struct vhost_piece *p = piece;
+
+		vhost_copy_from(&p, (uint8_t *)&source->header, header_bytes);
+		chain->first += (uint32_t)(p - piece);
+		n_bytes = chain->n_bytes - header_bytes;
+	}
+	source->drop = find_fault(rxq, source, n_bytes);
+	source->n_bytes = (uint32_t)n_bytes;
+	source->n_entries = source->drop >= 0 ?
+				    0 :
+			    n_bytes <= rxq->room_bytes ?
+				    1 :
+				    (uint32_t)((n_bytes + rxq->room_bytes - 1) /
+					       rxq->room_bytes);
+}
+
+/* Read chains for at most n entries, and their headers. */
+static inline __attribute__((always_inline)) void
+read_round(struct vhost_rxq *rxq, struct round *round, uint32_t n,
+	   const bool is_packed)
+{
+	struct vhost_reader *reader = &round->reader;
+	uint32_t i;
+
+	vhost_begin(reader, &rxq->ring, is_packed);
+	for (i = 0; i < VHOST_ROUND && i < n; i++) {
+		const struct vhost_chain *chain =
+			vhost_read(reader, 0, is_packed);
+
+		if (chain == NULL)
+			break;
+		if (chain->n_pieces > 0)
+			__builtin_prefetch(reader->pieces[chain->first].bytes);
+	}
+	round->n_pages = 0;
+	for (i = 0; i < reader->n_chains; i++) {
+		read_header(rxq, round, i);
+		if (round->n_pages + round->sources[i].n_entries > n)
+			break;
+		round->n_pages += round->sources[i].n_entries;
+	}
+	vhost_unread(reader, reader->n_chains - i);
+}
+
+/* Take pages for all frames, or for as many as there are pages. */
+static void take_pages(struct vhost_rxq *rxq, struct mr_cache *cache,
+		       struct round *round)
+{
+	struct vhost_reader *reader = &round->reader;
+	const uint32_t n = mr_frag_alloc_bulk(cache, round->pages,
+					      round->n_pages, rxq->page_bytes);
+	uint32_t n_left = n, i = 0;
+
+	if (n == round->n_pages)
+		return;
+	while (i < reader->n_chains && round->sources[i].n_entries <= n_left)
+		n_left -= round->sources[i++].n_entries;
+	vhost_unread(reader, reader->n_chains - i);
+	mr_frag_free_bulk(cache, round->pages + n - n_left, n_left);
+	mr_counter_add(&rxq->base.stats.events[MR_RX_EVENT_POOL_EMPTY], 1);
+}
+
+/* Copy a frame into pages. */
+static void copy_frame(const struct vhost_rxq *rxq, struct vhost_piece *piece,
+		       const struct source *source, const uint64_t *pages,
+		       struct mr_frame *frames)
+{
+	uint32_t left = source->n_bytes;
+
+	for (uint32_t i = 0; i < source->n_entries; i++) {
+		const uint64_t addr = pages[i] + rxq->headroom_bytes;
+		const uint32_t len =
+			left < rxq->room_bytes ? left : rxq->room_bytes;
+
+		vhost_copy_from(&piece, rxq->memory + addr, len);
+		left -= len;
+		frames[i] = (struct mr_frame){ addr, len,
+					       left > 0 ? MR_FRAME_MORE : 0 };
+	}
+	frames[0].flags |= virtio_header_flags(&source->header);
+}
+
+/* Copy the round's frames. Returns entries. */
+static uint32_t copy_round(struct vhost_rxq *rxq, struct round *round,
+			   struct mr_frame *frames, struct mr_meta *meta)
+{
+	struct mr_rx_stats *stats = &rxq->base.stats;
+	uint64_t n_frames = 0, n_bytes = 0, n_partial = 0;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < round->reader.n_chains; i++) {
+		const struct vhost_chain *chain = &round->reader.chains[i];
+		const struct source *source = &round->sources[i];
+
+		if (source->drop >= 0) {
+			mr_counter_add(&stats->drops[source->drop], 1);
+			continue;
+		}
+		copy_frame(rxq, &round->reader.pieces[chain->first], source,
+			   &round->pages[n], &frames[n]);
+		if (meta != NULL)
+			virtio_header_meta(&source->header, frames[n].len,
+					   &meta[n]);
+		n += source->n_entries;
+		n_frames++;
+		n_bytes += source->n_bytes;
+		n_partial += source->header.flags & VIRTIO_HEADER_NEEDS_CSUM;
+	}
+	mr_counter_add(&stats->delivered, n_frames);
+	mr_counter_add(&stats->bytes, n_bytes);
+	mr_counter_add(&stats->events[MR_RX_EVENT_CSUM_PARTIAL], n_partial);
+	return n;
+}
+
+static inline __attribute__((always_inline)) uint32_t
+receive(struct vhost_rxq *rxq, struct mr_cache *cache, struct mr_frame *frames,
+	struct mr_meta *meta, uint32_t n, const bool is_packed)
+{
+	uint32_t n_done = 0, n_chains;
+	struct round round;
+
+	/* Dropped frames fill no entry: bounded by the rounds, too. */
+	for (uint32_t i = 0; i < n && n_done + rxq->n_segs <= n;
+	     i += VHOST_ROUND) {
+		read_round(rxq, &round, n - n_done, is_packed);
+		take_pages(rxq, cache, &round);
+		n_done += copy_round(rxq, &round, frames + n_done,
+				     meta != NULL ? meta + n_done : NULL);
+		n_chains = round.reader.n_chains;
+		if (vhost_use_all(&round.reader, NULL, is_packed))
+			mr_counter_add(
+				&rxq->base.stats.events[MR_RX_EVENT_WAKEUP], 1);
+		if (n_chains == 0 && vhost_is_stuck(&round.reader))
+			mri_vhost_ring_break(&rxq->ring);
+		if (n_chains < VHOST_ROUND)
+			break;
+	}
+	return n_done;
+}
+
+uint32_t mri_vhost_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
+			    struct mr_frame *frames, struct mr_meta *meta,
+			    uint32_t n)
+{
+	struct vhost_rxq *rxq = (struct vhost_rxq *)base;
+	uint32_t n_done;
+
+	if (!vhost_enter(&rxq->ring))
+		return 0;
+	if (rxq->ring.is_armed)
+		mri_vhost_ring_disarm(&rxq->ring);
+	n_done = rxq->ring.vq.is_packed ?
+			 receive(rxq, cache, frames, meta, n, true) :
+			 receive(rxq, cache, frames, meta, n, false);
+	virtio_leave(&rxq->ring.vq);
+	return n_done;
+}
