@@ -23,18 +23,24 @@ WARM_UP_S = 1.0
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
+def eal_options(vdevs, huge_pages, mib=512):
+    """What DPDK's programs here have in common."""
+    # Without huge pages EAL refuses --in-memory. Single files, because a
+    # vhost-user back end maps eight pieces of memory.
+    return [*(["--in-memory", "--single-file-segments", "-m", str(mib)]
+              if huge_pages else
+              ["--no-huge", "--no-shconf", "-m", str(2 * mib)]),
+            "--no-pci", "--no-telemetry", "--file-prefix", f"mrb{os.getpid()}",
+            *(word for vdev in vdevs for word in ("--vdev", vdev))]
+
+
 def testpmd_command(vdevs, *, huge_pages, mode="io", extra=()):
     """Debian's testpmd: one forwarding core, quiet while it runs."""
-    # Without huge pages EAL refuses --in-memory.
-    argv = ["dpdk-testpmd", "-l", f"{GENERATOR_CORE},{FORWARDER_CORE}",
-            "--main-lcore", str(GENERATOR_CORE), "--no-pci",
-            *(["--in-memory"] if huge_pages else ["--no-huge", "--no-shconf"]),
-            "--no-telemetry", "-m", "512" if huge_pages else "1024",
-            "--file-prefix", f"mrb{os.getpid()}"]
-    for vdev in vdevs:
-        argv += ["--vdev", vdev]
-    return argv + ["--", f"--forward-mode={mode}", "--nb-cores=1",
-                   "--auto-start", *extra]
+    return ["dpdk-testpmd", "-l", f"{GENERATOR_CORE},{FORWARDER_CORE}",
+            "--main-lcore", str(GENERATOR_CORE),
+            *eal_options(vdevs, huge_pages),
+            "--", f"--forward-mode={mode}", "--nb-cores=1",
+            "--auto-start", *extra]
 
 
 def testpmd_on_veths(huge_pages, *devs, **how):
@@ -274,12 +280,12 @@ def sample(topology, contestant, args, traffic):
         running.stop()
 
 
-def undisturbed(topology, contestant, args, traffic):
+def undisturbed(topology, contestant, args, traffic, take=sample):
     """A sample that neither the hypervisor nor another program disturbed;
     after MAX_RETRIES, the least disturbed one, marked as such."""
     tried = []
     for _ in range(MAX_RETRIES):
-        taken = sample(topology, contestant, args, traffic)
+        taken = take(topology, contestant, args, traffic)
         taken["disturbed"] = (taken["steal_ticks"] > 0 or
                               taken["waited_pct"] > MAX_WAITED_PCT)
         if not taken["disturbed"]:
