@@ -138,6 +138,23 @@ static int read_mac(const struct mr_spec *spec, uint8_t mac[6],
 	return 0;
 }
 
+/* What only virtio-user has. */
+static int read_user_options(const struct mr_spec *spec,
+			     struct virtio_options *o, struct mr_reason *reason)
+{
+	const char *tap = mr_spec_get(spec, "tap");
+	int err = mr_spec_get_bool(spec, "server", &o->is_server, reason);
+
+	if (err == 0 && tap != NULL &&
+	    (tap[0] == '\0' || strlen(tap) >= sizeof(o->tap)))
+		err = mr_fail(reason, -EINVAL,
+			      "tap=%s: not the name of an interface", tap);
+	if (err < 0)
+		return err;
+	snprintf(o->tap, sizeof(o->tap), "%s", tap != NULL ? tap : "");
+	return read_mac(spec, o->mac, reason);
+}
+
 static int read_options(const struct mr_spec *spec, struct virtio_options *o,
 			struct mr_reason *reason)
 {
@@ -150,9 +167,7 @@ static int read_options(const struct mr_spec *spec, struct virtio_options *o,
 	if (err == 0)
 		err = mr_spec_get_bool(spec, "promisc", &o->promisc, reason);
 	if (err == 0)
-		err = mr_spec_get_bool(spec, "server", &o->is_server, reason);
-	if (err == 0)
-		err = read_mac(spec, o->mac, reason);
+		err = read_user_options(spec, o, reason);
 	if (err < 0)
 		return err;
 	if ((o->rx_frames != 0 && o->rx_usecs == 0) ||
@@ -542,7 +557,7 @@ const struct mr_driver mr_driver_virtio = {
 
 static const char *const virtio_user_keys[] = {
 	"queues", "ring", "rx-ring", "tx-ring", "packed", "in-order", "sg",
-	"csum",   "tso",  "mtu",     "mac",     "server", NULL
+	"csum",   "tso",  "mtu",     "mac",     "server", "tap",      NULL
 };
 
 extern const struct mr_driver mr_driver_virtio_user;

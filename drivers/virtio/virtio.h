@@ -150,7 +150,8 @@ struct virtio_options {
 	uint32_t access;                     /* enum mr_pci_access */
 	uint32_t rx_usecs, rx_frames, tx_usecs, tx_frames; /* 0: unchanged */
 	bool promisc;
-	bool is_server; /* virtio-user: listens for its back end */
+	bool is_server; /* virtio-user: listens for its back end, */
+	char tap[16];   /* or the kernel is it, with this tap */
 	uint8_t mac[6]; /* of a port without a device */
 };
 

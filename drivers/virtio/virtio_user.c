@@ -21,6 +21,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "virtio_user.h"
 
@@ -42,7 +43,7 @@ static const uint64_t our_features =
 	UINT64_C(1) << VIRTIO_F_GUEST_USO6 | UINT64_C(1) << VIRTIO_F_HOST_USO |
 	UINT64_C(1) << VIRTIO_F_MTU;
 
-static int tell_vring(const struct virtio_user *user, uint32_t request,
+static int tell_vring(struct virtio_user *user, uint32_t request,
 		      uint32_t number, uint32_t value)
 {
 	struct vhost_msg msg = { .request = request,
@@ -53,8 +54,8 @@ static int tell_vring(const struct virtio_user *user, uint32_t request,
 }
 
 /* Pass the eventfd of a queue. */
-static int tell_fd(const struct virtio_user *user, uint32_t request,
-		   uint32_t number, int fd)
+static int tell_fd(struct virtio_user *user, uint32_t request, uint32_t number,
+		   int fd)
 {
 	struct vhost_msg msg = { .request = request,
 				 .n_bytes = sizeof(msg.u64),
@@ -78,7 +79,7 @@ static int begin(struct virtio_port *port, struct mr_reason *reason)
 	return 0;
 }
 
-static int tell_features(const struct virtio_user *user, uint64_t features)
+static int tell_features(struct virtio_user *user, uint64_t features)
 {
 	return mri_user_tell_u64(
 		user, VHOST_SET_FEATURES,
@@ -214,6 +215,8 @@ static uint32_t take_events(struct virtio_port *port)
 	struct virtio_user *user = port->user;
 	bool is_gone;
 
+	if (user->n_devices > 0)
+		return 0; /* the kernel stays */
 	pthread_mutex_lock(&user->lock);
 	mri_user_allow(user, VIRTIO_USER_TIMEOUT_MS);
 	if (user->fd >= 0 && has_ended(user->fd))
@@ -245,7 +248,7 @@ static int make_kick(struct virtio_user *user, struct virtio_vq *vq)
 
 static int tell_queue(const struct virtio_port *port, struct virtio_vq *vq)
 {
-	const struct virtio_user *user = port->user;
+	struct virtio_user *user = port->user;
 	const uint32_t number = vq->number;
 	const bool has_protocol_features =
 		user->offered & virtio_bit(VHOST_F_PROTOCOL_FEATURES);
@@ -418,12 +421,38 @@ static int event_fd(const struct virtio_port *port)
 
 static void describe(const struct virtio_port *port, struct mr_port_info *info)
 {
-	(void)port;
 	info->numa_node = -1;
-	snprintf(info->mode, sizeof(info->mode), "vhost-user");
+	snprintf(info->mode, sizeof(info->mode), "%s",
+		 port->user->n_devices > 0 ? "vhost-net" : "vhost-user");
 }
 
 /* ---- open and close ---- */
+
+/* Everything but the first connection. */
+static int prepare(const struct virtio_port *port, struct mr_reason *reason)
+{
+	const struct virtio_options *o = &port->options;
+	const char *const name = port->base.info->name;
+	struct virtio_user *user = port->user;
+	struct stat status;
+
+	if (o->tap[0] != '\0' && o->is_server)
+		return mr_fail(reason, -EINVAL,
+			       "%s: tap=: the kernel does not connect; leave "
+			       "server=on out",
+			       name);
+	if (o->tap[0] != '\0')
+		return mri_user_kernel_open(port, reason);
+	if (stat(user->addr.sun_path, &status) == 0 && S_ISCHR(status.st_mode))
+		return mr_fail(reason, -EINVAL,
+			       "%s: name the tap: "
+			       "virtio-user:/dev/vhost-net,tap=tap0",
+			       name);
+	return o->is_server ?
+		       mri_vhost_listen(name, &user->addr, "without server=on",
+					&user->listener, reason) :
+		       0;
+}
 
 static int open_back_end(struct virtio_port *port, const char *path,
 			 struct mr_reason *reason)
@@ -452,11 +481,7 @@ static int open_back_end(struct virtio_port *port, const char *path,
 			       "%zu bytes",
 			       sizeof(user->addr.sun_path) - 1);
 	snprintf(user->addr.sun_path, sizeof(user->addr.sun_path), "%s", path);
-	return port->options.is_server ?
-		       mri_vhost_listen(port->base.info->name, &user->addr,
-					"without server=on", &user->listener,
-					reason) :
-		       0;
+	return prepare(port, reason);
 }
 
 static void close_back_end(struct virtio_port *port)
@@ -469,7 +494,8 @@ static void close_back_end(struct virtio_port *port)
 		return;
 	mri_user_memory_close(port);
 	mri_vhost_unlisten(&user->addr, &user->listener);
-	mr_fd_close(user->fd);
+	mri_user_disconnect(user);
+	mri_user_kernel_close(user);
 	for (uint32_t i = 0; i < 2 * VIRTIO_MAX_PAIRS; i++)
 		mr_fd_close(user->kick_fds[i]);
 	pthread_mutex_destroy(&user->lock);

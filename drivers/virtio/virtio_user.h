@@ -24,6 +24,11 @@ struct virtio_user {
 	/* Of the socket, which a growing region uses, too. */
 	pthread_mutex_t lock;
 	int fd; /* -1: the back end is away */
+	/* The kernel as back end: a device and a tap for each pair. */
+	int devices[VIRTIO_MAX_PAIRS], taps[VIRTIO_MAX_PAIRS];
+	uint32_t n_devices; /* 0: it is another process */
+	uint64_t kernel_features;
+	int kernel_errno; /* of the last request that failed */
 	uint64_t offered, protocol;
 	uint32_t max_pairs;
 	uint32_t max_regions; /* that it takes */
@@ -50,17 +55,17 @@ struct virtio_user {
 int mri_user_refuse(const struct virtio_port *port, int err,
 		    struct mr_reason *reason);
 /* Send a request and receive its reply, in msg. -EPIPE, -ETIMEDOUT, -EPROTO. */
-int mri_user_ask(const struct virtio_user *user, struct vhost_msg *msg,
+int mri_user_ask(struct virtio_user *user, struct vhost_msg *msg,
 		 uint32_t n_reply_bytes);
-int mri_user_ask_u64(const struct virtio_user *user, uint32_t request,
+int mri_user_ask_u64(struct virtio_user *user, uint32_t request,
 		     uint64_t *ret_value);
 /*
  * Tell it something, with fds, and wait until it has done it, if it says so.
  * Also -EREMOTEIO: it refuses.
  */
-int mri_user_tell(const struct virtio_user *user, struct vhost_msg *msg,
+int mri_user_tell(struct virtio_user *user, struct vhost_msg *msg,
 		  const int *fds, uint32_t n_fds);
-int mri_user_tell_u64(const struct virtio_user *user, uint32_t request,
+int mri_user_tell_u64(struct virtio_user *user, uint32_t request,
 		      uint64_t value);
 /* Whether the protocol's feature is agreed on. */
 static inline bool virtio_user_has(const struct virtio_user *user,
@@ -81,6 +86,16 @@ void mri_user_allow(struct virtio_user *user, int timeout_ms);
 int mri_user_exchange(struct virtio_user *user);
 /* The socket is closed; every piece of memory is still ours. */
 void mri_user_disconnect(struct virtio_user *user);
+
+/* virtio_user_kernel.c */
+/* Open devices and taps for all queues. close() follows, also after an error.
+ */
+int mri_user_kernel_open(const struct virtio_port *port,
+			 struct mr_reason *reason);
+void mri_user_kernel_close(struct virtio_user *user);
+/* Do what a message requests, and put the answer there. -EREMOTEIO. */
+int mri_user_kernel_call(struct virtio_user *user, struct vhost_msg *msg,
+			 const int *fds);
 
 /* virtio_user_memory.c */
 /* Begin to follow the region's segments, and make memory for all rings. */

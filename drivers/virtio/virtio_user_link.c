@@ -24,6 +24,11 @@ static const uint64_t our_protocol =
 int mri_user_refuse(const struct virtio_port *port, int err,
 		    struct mr_reason *reason)
 {
+	if (port->user->n_devices > 0)
+		return mr_fail(reason, -EIO,
+			       "%s: the kernel refuses a request: %s",
+			       port->base.info->name,
+			       mr_strerror(port->user->kernel_errno));
 	return mr_fail(
 		reason, err == -EPROTO ? -EPROTO : -EIO,
 		err == -EPROTO    ? "%s: does not answer like a vhost-user "
@@ -70,12 +75,14 @@ static int send_message(const struct virtio_user *user,
 		       mri_vhost_send(user->fd, msg, fds, n_fds);
 }
 
-int mri_user_ask(const struct virtio_user *user, struct vhost_msg *msg,
+int mri_user_ask(struct virtio_user *user, struct vhost_msg *msg,
 		 uint32_t n_reply_bytes)
 {
 	const uint32_t request = msg->request;
 	int err;
 
+	if (user->n_devices > 0)
+		return mri_user_kernel_call(user, msg, NULL);
 	msg->flags = VHOST_VERSION;
 	err = send_message(user, msg, NULL, 0);
 	if (err == 0)
@@ -84,7 +91,7 @@ int mri_user_ask(const struct virtio_user *user, struct vhost_msg *msg,
 	return err;
 }
 
-int mri_user_ask_u64(const struct virtio_user *user, uint32_t request,
+int mri_user_ask_u64(struct virtio_user *user, uint32_t request,
 		     uint64_t *ret_value)
 {
 	struct vhost_msg msg = { .request = request };
@@ -95,12 +102,14 @@ int mri_user_ask_u64(const struct virtio_user *user, uint32_t request,
 	return err;
 }
 
-int mri_user_tell(const struct virtio_user *user, struct vhost_msg *msg,
+int mri_user_tell(struct virtio_user *user, struct vhost_msg *msg,
 		  const int *fds, uint32_t n_fds)
 {
 	const uint32_t request = msg->request;
 	int err;
 
+	if (user->n_devices > 0)
+		return mri_user_kernel_call(user, msg, fds);
 	msg->flags = VHOST_VERSION;
 	if (virtio_user_has(user, VHOST_P_REPLY_ACK))
 		msg->flags |= VHOST_NEED_REPLY;
@@ -112,7 +121,7 @@ int mri_user_tell(const struct virtio_user *user, struct vhost_msg *msg,
 	return err < 0 ? err : msg->u64 != 0 ? -EREMOTEIO : 0;
 }
 
-int mri_user_tell_u64(const struct virtio_user *user, uint32_t request,
+int mri_user_tell_u64(struct virtio_user *user, uint32_t request,
 		      uint64_t value)
 {
 	struct vhost_msg msg = { .request = request,
@@ -198,9 +207,14 @@ static int accept_one(const struct virtio_port *port, int timeout_ms,
 int mri_user_connect(const struct virtio_port *port, int timeout_ms,
 		     struct mr_reason *reason)
 {
-	return port->user->listener.fd < 0 ?
-		       connect_to(port, timeout_ms, reason) :
-		       accept_one(port, timeout_ms, reason);
+	struct virtio_user *user = port->user;
+
+	if (user->n_devices > 0) {
+		user->fd = user->devices[0];
+		return 0;
+	}
+	return user->listener.fd < 0 ? connect_to(port, timeout_ms, reason) :
+				       accept_one(port, timeout_ms, reason);
 }
 
 int mri_user_exchange(struct virtio_user *user)
@@ -238,7 +252,8 @@ int mri_user_exchange(struct virtio_user *user)
 
 void mri_user_disconnect(struct virtio_user *user)
 {
-	mr_fd_close(user->fd);
+	if (user->n_devices == 0)
+		mr_fd_close(user->fd);
 	user->fd = -1;
 	user->has_memory = false;
 	memset(user->is_started, 0, sizeof(user->is_started));

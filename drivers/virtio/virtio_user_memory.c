@@ -20,7 +20,7 @@ enum {
 	ENTRY_BYTES = 16 + 2 + 8 + VIRTIO_HEADER_SLOT_BYTES,
 };
 
-static int tell_region(const struct virtio_user *user, uint32_t i)
+static int tell_region(struct virtio_user *user, uint32_t i)
 {
 	struct vhost_msg msg = { .request = VHOST_ADD_MEM_REG,
 				 .n_bytes = sizeof(msg.slot),
@@ -29,7 +29,7 @@ static int tell_region(const struct virtio_user *user, uint32_t i)
 	return mri_user_tell(user, &msg, &user->region_fds[i], 1);
 }
 
-static int tell_table(const struct virtio_user *user)
+static int tell_table(struct virtio_user *user)
 {
 	struct vhost_msg msg = { .request = VHOST_SET_MEM_TABLE,
 				 .n_bytes = 8, /* its number, padding */
@@ -42,7 +42,7 @@ static int tell_table(const struct virtio_user *user)
 }
 
 /* Wait until it has mapped what it was told of. */
-static int await_memory(const struct virtio_user *user)
+static int await_memory(struct virtio_user *user)
 {
 	uint64_t features;
 

@@ -95,6 +95,9 @@ static const struct bad_spec bad_specs[] = {
 	{ "virtio-user:/x,mac=02:00:00:00:00:01x", -EINVAL, "mac=" },
 	{ "virtio-user:/x,mac=02:00: 0:00:00:01", -EINVAL, "mac=" },
 	{ "virtio-user:/x,promisc", -EINVAL, "promisc" },
+	{ "virtio-user:/x,tap=t0,server=on", -EINVAL, "server=on" },
+	{ "virtio-user:/nowhere,tap=t0", -ENODEV, "modprobe vhost_net" },
+	{ "virtio-user:/x,tap=", -EINVAL, "tap=" },
 	{ NULL, 0, NULL },
 };
 

@@ -4,9 +4,10 @@
  *
  *     mr-conformance PORT FAR [PATTERN]
  *
- * PORT is under test: an xdp:, vfio: or dpdk: spec. FAR is its peer: such a
- * spec, or kernel:INTERFACE, where the kernel sends and receives, through one
- * tx queue, because frames in two have no order. Nothing else may use either.
+ * PORT is under test: an xdp:, vfio:, dpdk: or virtio-user: spec. FAR is its
+ * peer: such a spec, or kernel:INTERFACE, where the kernel sends and receives,
+ * through one tx queue, because frames in two have no order. Nothing else may
+ * use either.
  *
  * MR_NIC_LACKS may say what the port has not: "queues", a second one; and of
  * DPDK's "irqs", "macs", where it still receives an address that was replaced,
@@ -101,8 +102,9 @@ static void set_up_xdp(struct harness *harness)
 		n = (int)(mode - near_spec);
 		mode += 1 + strcspn(mode + 1, ",");
 	}
-	snprintf(harness->spec, sizeof(harness->spec), "%.*s%s,ring=%u,promisc%s",
-		 n, near_spec, mode, harness->wish.ring_entries,
+	snprintf(harness->spec, sizeof(harness->spec),
+		 "%.*s%s,ring=%u,promisc%s", n, near_spec, mode,
+		 harness->wish.ring_entries,
 		 leaves_checksums() ? ",csum=off" : "");
 }
 
@@ -134,6 +136,18 @@ static void set_up_dpdk(struct harness *harness)
 		 wish->n_queues, wish->is_sg ? ",sg=on,mtu=9000" : "");
 }
 
+/* Its frames pass a tap of the kernel's, or whatever a back end does. */
+static void set_up_virtio_user(struct harness *harness)
+{
+	const struct wish *wish = &harness->wish;
+
+	set_up_far(harness);
+	snprintf(harness->spec, sizeof(harness->spec),
+		 "%s,ring=%u,queues=%u,csum=off%s", near_spec,
+		 wish->ring_entries, wish->n_queues,
+		 wish->is_sg ? ",sg=on,mtu=9000" : "");
+}
+
 static const struct bad_spec bad_xdp_specs[] = {
 	{ "xdp:mrnone", -ENODEV, "mrnone" },
 	{ NULL, 0, NULL },
@@ -142,6 +156,13 @@ static const struct bad_spec bad_xdp_specs[] = {
 static const struct bad_spec bad_vfio_specs[] = {
 	{ "vfio:", -ENODEV, "address" },
 	{ "vfio:ffff:ff:1f.7", -ENODEV, "ffff:ff:1f.7" },
+	{ NULL, 0, NULL },
+};
+
+static const struct bad_spec bad_virtio_user_specs[] = {
+	{ "virtio-user:/dev/vhost-net", -EINVAL, "name the tap" },
+	{ "virtio-user:/dev/null,tap=mrnone", -ENODEV, "/dev/vhost-net" },
+	{ "virtio-user:/dev/vhost-net,tap=lo", -ENODEV, "not a tap" },
 	{ NULL, 0, NULL },
 };
 
@@ -185,6 +206,17 @@ static void adapt_to_vfio(void)
 		fixture.traits |= FIXTURE_SG;
 }
 
+static void adapt_to_virtio_user(void)
+{
+	fixture.bad_specs = bad_virtio_user_specs;
+	fixture.setup = set_up_virtio_user;
+	fixture.traits |= FIXTURE_RANDOM_MAC;
+	if (!nic_lacks("queues"))
+		fixture.traits |= FIXTURE_QUEUES;
+	if (far_takes_long_frames())
+		fixture.traits |= FIXTURE_SG;
+}
+
 /*
  * EAL starts with the first port: its fds and memory stay, and do not belong to
  * a port.
@@ -210,7 +242,8 @@ static void adapt_to_dpdk(void)
 /* The driver of an open port; NULL, with the reason: none of these. */
 static const char *find_driver(struct mr_port *port, struct mr_reason *why)
 {
-	static const char *const drivers[] = { "xdp", "vfio", "dpdk" };
+	static const char *const drivers[] = { "xdp", "vfio", "dpdk",
+					       "virtio-user" };
 	struct mr_port_info info = { .size = sizeof(info) };
 
 	mr_port_info(port, &info);
@@ -220,7 +253,8 @@ static const char *find_driver(struct mr_port *port, struct mr_reason *why)
 		    strncmp(info.name, drivers[i], strlen(drivers[i])) == 0)
 			return drivers[i];
 	snprintf(why->text, sizeof(why->text),
-		 "'%s' is not under test: name an xdp:, vfio: or dpdk: port",
+		 "'%s' is not under test: name an xdp:, vfio:, dpdk: or "
+		 "virtio-user: port",
 		 near_spec);
 	return NULL;
 }
@@ -249,8 +283,7 @@ static bool reaches_far(struct mr_port *port, struct mr_pool *pool)
 				mr_frame_free_bulk(cache, &frame, 1);
 		}
 		usleep(10000);
-		has_arrived =
-			fixture.collect(&far, bytes, sizeof(bytes)) > 0;
+		has_arrived = fixture.collect(&far, bytes, sizeof(bytes)) > 0;
 	}
 	tear_down_far(&far);
 	mr_cache_destroy(cache);
@@ -304,6 +337,8 @@ static void adapt_to_driver(void)
 		adapt_to_vfio();
 	else if (strcmp(fixture.driver, "dpdk") == 0)
 		adapt_to_dpdk();
+	else if (strcmp(fixture.driver, "virtio-user") == 0)
+		adapt_to_virtio_user();
 	else {
 		fixture.bad_specs = bad_xdp_specs;
 		fixture.max_page_bytes = 4096;
@@ -320,8 +355,8 @@ int main(int argc, char **argv)
 	if (argc < 3 || argc > 4) {
 		fprintf(stderr,
 			"usage: %s PORT FAR [PATTERN]\n"
-			"PORT: xdp:, vfio: or dpdk:. FAR, which it reaches: "
-			"the same, or kernel:INTERFACE\n",
+			"PORT: xdp:, vfio:, dpdk: or virtio-user:. FAR, which "
+			"it reaches: the same, or kernel:INTERFACE\n",
 			argv[0]);
 		return 2;
 	}
