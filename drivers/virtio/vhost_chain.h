@@ -354,6 +354,23 @@ static inline bool vhost_wants_call(const struct virtio_vq *vq, uint32_t old,
 	return virtio_passes(event, old, vq->n_used, 2 * vq->n_entries - 1);
 }
 
+/* Show the driver [old, n_used). True: called it. */
+static inline bool vhost_show_used(struct virtio_vq *vq, uint32_t old,
+				   const bool is_packed)
+{
+	/* Orders what was used before the load of the driver's event. A burst
+	 * has kicks disabled, so the packed ring's store changes nothing. */
+	if (is_packed)
+		__atomic_store_n(vq->device_event, VIRTIO_EVENT_DISABLE << 16,
+				 __ATOMIC_SEQ_CST);
+	else
+		__atomic_store_n(&vq->used->idx, vq->n_used, __ATOMIC_SEQ_CST);
+	if (vq->kick_fd < 0 || !vhost_wants_call(vq, old, is_packed))
+		return false;
+	mri_virtio_kick(vq->kick_fd);
+	return true;
+}
+
 /*
  * Use all chains that were read; n_bytes[i] were written into the i-th, or
  * NULL: nothing. True: called the driver.
@@ -379,17 +396,7 @@ static inline bool vhost_use_all(struct vhost_reader *reader,
 	vq->n_used = (uint16_t)(is_packed ? old + reader->number - vq->n_avail :
 					    old + reader->n_chains);
 	vq->n_avail = reader->number;
-	/* Orders what was used before the load of the driver's event. A burst
-	 * has kicks disabled, so the packed ring's store changes nothing. */
-	if (is_packed)
-		__atomic_store_n(vq->device_event, VIRTIO_EVENT_DISABLE << 16,
-				 __ATOMIC_SEQ_CST);
-	else
-		__atomic_store_n(&vq->used->idx, vq->n_used, __ATOMIC_SEQ_CST);
-	if (vq->kick_fd < 0 || !vhost_wants_call(vq, old, is_packed))
-		return false;
-	mri_virtio_kick(vq->kick_fd);
-	return true;
+	return vhost_show_used(vq, old, is_packed);
 }
 
 #endif

@@ -7,6 +7,7 @@
  * Source: virtio 1.2, 5.1.6.2.
  */
 #include "vhost_chain.h"
+#include "vhost_plain.h"
 #include "virtio_header.h"
 
 /* A frame that is about to be copied. */
@@ -182,28 +183,184 @@ static uint32_t copy_round(struct vhost_rxq *rxq, struct round *round,
 	return n;
 }
 
+/* One round of any chains. Returns entries; *is_last: no more chains. */
+__attribute__((noinline)) static uint32_t
+receive_round(struct vhost_rxq *rxq, struct mr_cache *cache,
+	      struct mr_frame *frames, struct mr_meta *meta, uint32_t n,
+	      const bool is_packed, bool *is_last)
+{
+	struct round round;
+
+	read_round(rxq, &round, n, is_packed);
+	take_pages(rxq, cache, &round);
+	n = copy_round(rxq, &round, frames, meta);
+	if (vhost_use_all(&round.reader, NULL, is_packed))
+		mr_counter_add(&rxq->base.stats.events[MR_RX_EVENT_WAKEUP], 1);
+	if (round.reader.n_chains == 0 && vhost_is_stuck(&round.reader))
+		mri_vhost_ring_break(&rxq->ring);
+	*is_last = round.reader.n_chains < VHOST_ROUND;
+	return n;
+}
+
+/* ---- runs of plain frames ---- */
+
+/* What the headers of a run say. */
+struct headers {
+	struct virtio_header of[VHOST_ROUND];
+	uint32_t offloads;   /* 0: none in any of them */
+	uint32_t most_bytes; /* of a frame */
+};
+
+/* Load n headers, once. */
+static inline void load_headers(const struct vhost_plain *plain,
+				struct headers *headers, uint32_t n)
+{
+	uint32_t most = 0, offloads = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t word;
+
+		memcpy(&word, plain[i].bytes, sizeof(word));
+		memcpy(&headers->of[i], &word, sizeof(word));
+		memcpy((uint8_t *)&headers->of[i] + sizeof(word),
+		       plain[i].bytes + sizeof(word),
+		       VIRTIO_HEADER_BYTES - sizeof(word));
+		offloads |= (uint16_t)word; /* flags and gso_type */
+		most = most < plain[i].n_bytes ? plain[i].n_bytes : most;
+	}
+	/* What is read later is the copy. */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	headers->offloads = offloads;
+	headers->most_bytes = most - VIRTIO_HEADER_BYTES;
+}
+
+/* How many of n frames are valid, and fit into a page each. */
+__attribute__((noinline)) static uint32_t
+count_valid(const struct vhost_rxq *rxq, const struct vhost_plain *plain,
+	    struct headers *headers, uint32_t n)
+{
+	uint32_t i;
+
+	headers->most_bytes = rxq->room_bytes;
+	for (i = 0; i < n; i++)
+		if (plain[i].n_bytes - VIRTIO_HEADER_BYTES > rxq->room_bytes ||
+		    !is_valid_header(rxq, &headers->of[i]))
+			break;
+	return i;
+}
+
+/* Pages for n frames. Shorter buffers begin at different cache lines. */
+static inline uint32_t take_plain_pages(struct vhost_rxq *rxq,
+					struct mr_cache *cache, uint64_t *pages,
+					uint32_t n, uint32_t n_most)
+{
+	const uint32_t spare = rxq->page_bytes / 4;
+	const bool is_short = n_most + spare <= rxq->room_bytes;
+	const uint32_t n_got = mr_frag_alloc_bulk(
+		cache, pages, n, rxq->page_bytes - (is_short ? spare : 0));
+
+	if (n_got < n)
+		mr_counter_add(&rxq->base.stats.events[MR_RX_EVENT_POOL_EMPTY],
+			       1);
+	return n_got;
+}
+
+/* Copy n frames, which have no offloads, and count them. */
+static inline void copy_plain(struct vhost_rxq *rxq,
+			      const struct vhost_plain *plain,
+			      const uint64_t *pages, struct mr_frame *frames,
+			      uint32_t n)
+{
+	struct mr_rx_stats *stats = &rxq->base.stats;
+	const uint32_t headroom_bytes = rxq->headroom_bytes;
+	uint8_t *const memory = rxq->memory;
+	uint64_t n_bytes = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t len = plain[i].n_bytes - VIRTIO_HEADER_BYTES;
+		const uint64_t addr = pages[i] + headroom_bytes;
+
+		vhost_copy(memory + addr, plain[i].bytes + VIRTIO_HEADER_BYTES,
+			   len);
+		frames[i].addr = addr;
+		frames[i].len = len;
+		frames[i].flags = 0;
+		n_bytes += len;
+	}
+	mr_counter_add(&stats->delivered, n);
+	mr_counter_add(&stats->bytes, n_bytes);
+}
+
+/* Offloads of n frames, as their headers say. */
+__attribute__((noinline)) static void
+set_offloads(struct vhost_rxq *rxq, const struct headers *headers,
+	     struct mr_frame *frames, uint32_t n)
+{
+	uint64_t n_partial = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		frames[i].flags = virtio_header_flags(&headers->of[i]);
+		n_partial += headers->of[i].flags & VIRTIO_HEADER_NEEDS_CSUM;
+	}
+	mr_counter_add(&rxq->base.stats.events[MR_RX_EVENT_CSUM_PARTIAL],
+		       n_partial);
+}
+
+/* A run of at most n. Returns frames, which are entries. */
+static inline __attribute__((always_inline)) uint32_t
+receive_plain(struct vhost_rxq *rxq, struct mr_cache *cache,
+	      struct mr_frame *frames, struct mr_meta *meta, uint32_t n,
+	      const bool is_packed)
+{
+	struct vhost_plain plain[VHOST_ROUND];
+	uint64_t pages[VHOST_ROUND];
+	struct headers headers;
+
+	n = vhost_read_plain(
+		&rxq->ring, plain, n < VHOST_ROUND ? n : VHOST_ROUND,
+		VIRTIO_HEADER_BYTES + VHOST_MIN_FRAME_BYTES, 0, is_packed);
+	if (n == 0)
+		return 0;
+	load_headers(plain, &headers, n);
+	if (headers.offloads != 0 || headers.most_bytes > rxq->room_bytes)
+		n = count_valid(rxq, plain, &headers, n);
+	n = take_plain_pages(rxq, cache, pages, n, headers.most_bytes);
+	if (n == 0)
+		return 0;
+	copy_plain(rxq, plain, pages, frames, n);
+	if (headers.offloads != 0)
+		set_offloads(rxq, &headers, frames, n);
+	for (uint32_t i = 0; meta != NULL && i < n; i++)
+		virtio_header_meta(&headers.of[i], frames[i].len, &meta[i]);
+	if (vhost_use_plain(&rxq->ring.vq, plain, NULL, n, is_packed))
+		mr_counter_add(&rxq->base.stats.events[MR_RX_EVENT_WAKEUP], 1);
+	return n;
+}
+
 static inline __attribute__((always_inline)) uint32_t
 receive(struct vhost_rxq *rxq, struct mr_cache *cache, struct mr_frame *frames,
 	struct mr_meta *meta, uint32_t n, const bool is_packed)
 {
-	uint32_t n_done = 0, n_chains;
-	struct round round;
+	const bool takes_plain = vhost_takes_plain(&rxq->ring);
+	bool is_last = false;
+	uint32_t n_done = 0;
 
 	/* Dropped frames fill no entry: bounded by the rounds, too. */
-	for (uint32_t i = 0; i < n && n_done + rxq->n_segs <= n;
+	for (uint32_t i = 0; i < n && n_done + rxq->n_segs <= n && !is_last;
 	     i += VHOST_ROUND) {
-		read_round(rxq, &round, n - n_done, is_packed);
-		take_pages(rxq, cache, &round);
-		n_done += copy_round(rxq, &round, frames + n_done,
-				     meta != NULL ? meta + n_done : NULL);
-		n_chains = round.reader.n_chains;
-		if (vhost_use_all(&round.reader, NULL, is_packed))
-			mr_counter_add(
-				&rxq->base.stats.events[MR_RX_EVENT_WAKEUP], 1);
-		if (n_chains == 0 && vhost_is_stuck(&round.reader))
-			mri_vhost_ring_break(&rxq->ring);
-		if (n_chains < VHOST_ROUND)
-			break;
+		struct mr_meta *m = meta != NULL ? meta + n_done : NULL;
+		const uint32_t n_plain =
+			takes_plain ? receive_plain(rxq, cache, frames + n_done,
+						    m, n - n_done, is_packed) :
+				      0;
+
+		n_done += n_plain;
+		if (n_plain == 0)
+			n_done +=
+				receive_round(rxq, cache, frames + n_done, m,
+					      n - n_done, is_packed, &is_last);
+		else if (n_plain < VHOST_ROUND)
+			is_last = vhost_is_empty(&rxq->ring.vq, is_packed);
 	}
 	return n_done;
 }

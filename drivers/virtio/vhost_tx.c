@@ -11,6 +11,7 @@
 
 #include "vhost.h"
 #include "vhost_chain.h"
+#include "vhost_plain.h"
 #include "virtio_header.h"
 
 /* A frame, and its chains. */
@@ -140,11 +141,11 @@ static int find_fault(const struct vhost_txq *txq,
 }
 
 /*
- * Send plain frames, which begin at frames[0], in one round. Returns entries;
- * fewer than all: look at the rest again. *room tells why.
+ * Send frames without offloads, which begin at frames[0], in one round. Returns
+ * entries; fewer than all: look at the rest again. *room tells why.
  */
-static inline __attribute__((always_inline)) uint32_t
-send_plain(struct vhost_txq *txq, struct mr_cache *cache,
+__attribute__((noinline)) static uint32_t
+send_round(struct vhost_txq *txq, struct mr_cache *cache,
 	   const struct mr_frame *frames, const struct mr_meta *meta,
 	   uint32_t n, enum room *room, const bool is_packed)
 {
@@ -235,18 +236,105 @@ send_special(struct vhost_txq *txq, struct mr_cache *cache,
 	return n;
 }
 
+/* ---- runs of plain frames ---- */
+
+/* How many of n entries are whole frames without offloads. */
+static inline uint32_t count_plain(const struct vhost_txq *txq,
+				   const struct mr_cache *cache,
+				   const struct mr_frame *frames,
+				   const struct mr_meta *meta, uint32_t n)
+{
+	const struct mr_pages pages = mr_cache_pages(cache);
+	const uint32_t span =
+		__atomic_load_n(&txq->max_bytes, __ATOMIC_RELAXED) -
+		VHOST_MIN_FRAME_BYTES;
+	struct mr_room room;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		if (frames[i].flags & (MR_FRAME_MORE | MR_FRAME_CSUM_PARTIAL) ||
+		    frames[i].len - VHOST_MIN_FRAME_BYTES > span ||
+		    !mr_pages_room(&pages, &frames[i], &room))
+			break;
+	n = i;
+	for (i = 0; meta != NULL && i < n; i++)
+		if (meta[i].valid & MR_META_GSO)
+			break;
+	return meta != NULL ? i : n;
+}
+
+/*
+ * Copy n frames behind headers, or as many as fit; written: bytes of each.
+ * Counts them.
+ */
+static inline uint32_t copy_plain(struct vhost_txq *txq,
+				  const struct vhost_plain *plain,
+				  const struct mr_frame *frames,
+				  uint32_t *written, uint32_t n)
+{
+	static const struct virtio_header header = { .n_buffers = 1 };
+	const uint8_t *const memory = txq->memory;
+	uint64_t n_bytes = 0;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		const uint32_t len = frames[i].len;
+
+		if (len + VIRTIO_HEADER_BYTES > plain[i].n_bytes)
+			break;
+		memcpy(plain[i].bytes, &header, VIRTIO_HEADER_BYTES);
+		vhost_copy(plain[i].bytes + VIRTIO_HEADER_BYTES,
+			   memory + frames[i].addr, len);
+		written[i] = len + VIRTIO_HEADER_BYTES;
+		n_bytes += len;
+	}
+	mr_counter_add(&txq->base.stats.completed, i);
+	mr_counter_add(&txq->base.stats.bytes, n_bytes);
+	return i;
+}
+
+/* A run of at most n entries. Returns frames, which are entries. */
+static inline __attribute__((always_inline)) uint32_t
+send_plain(struct vhost_txq *txq, struct mr_cache *cache,
+	   const struct mr_frame *frames, const struct mr_meta *meta,
+	   uint32_t n, const bool is_packed)
+{
+	struct vhost_plain plain[VHOST_ROUND];
+	uint32_t written[VHOST_ROUND];
+
+	n = count_plain(txq, cache, frames, meta,
+			n < VHOST_ROUND ? n : VHOST_ROUND);
+	n = vhost_read_plain(&txq->ring, plain, n,
+			     VIRTIO_HEADER_BYTES + VHOST_MIN_FRAME_BYTES,
+			     VIRTIO_DESC_WRITE, is_packed);
+	n = copy_plain(txq, plain, frames, written, n);
+	if (n == 0)
+		return 0;
+	if (vhost_use_plain(&txq->ring.vq, plain, written, n, is_packed))
+		mr_counter_add(&txq->base.stats.events[MR_TX_EVENT_WAKEUP], 1);
+	mr_frame_free_bulk(cache, frames, n);
+	return n;
+}
+
 static inline __attribute__((always_inline)) uint32_t
 transmit(struct vhost_txq *txq, struct mr_cache *cache,
 	 const struct mr_frame *frames, const struct mr_meta *meta, uint32_t n,
 	 const bool is_packed)
 {
+	const bool takes_plain = vhost_takes_plain(&txq->ring);
 	uint32_t n_done = 0, k;
 	enum room room;
 
 	while (n_done < n) {
 		const struct mr_meta *m = meta != NULL ? &meta[n_done] : NULL;
 
-		k = send_plain(txq, cache, frames + n_done, m, n - n_done,
+		k = takes_plain ? send_plain(txq, cache, frames + n_done, m,
+					     n - n_done, is_packed) :
+				  0;
+		n_done += k;
+		if (k > 0)
+			continue;
+		k = send_round(txq, cache, frames + n_done, m, n - n_done,
 			       &room, is_packed);
 		if (k == 0 && room == ROOM_LATER)
 			break;
