@@ -57,12 +57,18 @@ static enum forward_drop why_not_sent(const struct forwarder *fwd,
 	return route->handoff != NULL ? DROP_HANDOFF_FULL : DROP_NO_ROUTE;
 }
 
+static bool has_merges(const struct forward_shared *shared, uint32_t port)
+{
+	return __atomic_load_n(&shared->merges[port], __ATOMIC_RELAXED) != 0;
+}
+
 /* metas: NULL, or those of the frames. */
 static uint32_t send_with_extras(struct forwarder *fwd, uint32_t port,
 				 struct mr_frame *frames, struct mr_meta *metas,
 				 uint32_t n)
 {
-	const uint32_t merges = fwd->shared->merges[port];
+	const uint32_t merges = __atomic_load_n(&fwd->shared->merges[port],
+						__ATOMIC_RELAXED);
 
 	if (merges != 0)
 		counter_add(&fwd->stats.merged,
@@ -327,7 +333,7 @@ recorded_round(struct forwarder *fwd, forward_fn *forward, bool has_limit)
 		fwd->has_extras[p] = true;
 	n = forward_round(fwd, fwd->round_recorder, forward, has_limit);
 	for (uint32_t p = 0; p < fwd->worker->n_ports; p++)
-		fwd->has_extras[p] = fwd->shared->merges[p] != 0;
+		fwd->has_extras[p] = has_merges(fwd->shared, p);
 	fwd->round_recorder = NULL;
 	return n;
 }
@@ -390,7 +396,7 @@ struct forwarder *forward_create(struct forward_shared *shared,
 		fwd->fdb = shared->fdb;
 		fwd->n_burst = shared->options->plane.burst;
 		for (uint32_t p = 0; p < MAX_PORTS; p++)
-			fwd->has_extras[p] = shared->merges[p] != 0;
+			fwd->has_extras[p] = has_merges(shared, p);
 		if (!make_room(fwd, shared->has_meta)) {
 			forward_destroy(all, n);
 			return NULL;

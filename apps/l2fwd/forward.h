@@ -49,7 +49,7 @@ struct forward_shared {
 	void *base;      /* of the region */
 	struct fdb *fdb; /* NULL except in mode learn */
 	bool has_meta;   /* of the data plane */
-	/* Arguments of mr_gro(), by port; mtus is atomic. */
+	/* Arguments of mr_gro(), by port, atomic. */
 	uint32_t merges[MAX_PORTS], mtus[MAX_PORTS];
 	uint64_t n_frames; /* atomic; counted only if there is a limit */
 	uint32_t is_done;  /* atomic: the limit is reached */

@@ -11,15 +11,15 @@
 #include "session.h"
 
 /* What to merge for a port: segments that it can cut, if it receives merged
- * ones. */
+ * ones; of a vhost port, once it has a peer. */
 static uint32_t merges_for(const struct mr_port *port)
 {
 	struct mr_port_info info = { .size = sizeof(info) };
 
 	mr_port_info(port, &info);
 	return info.offloads & MR_OFFLOAD_LRO ?
-		       info.offloads & (MR_OFFLOAD_TSO4 | MR_OFFLOAD_TSO6 |
-					MR_OFFLOAD_USO) :
+		       info.offloads & (MR_OFFLOAD_LRO | MR_OFFLOAD_TSO4 |
+					MR_OFFLOAD_TSO6 | MR_OFFLOAD_USO) :
 		       0;
 }
 
@@ -33,11 +33,13 @@ static void follow_mtu(struct session *session, uint32_t port_idx)
 			 __ATOMIC_RELAXED);
 }
 
-/* A port that is opened again may have another device. */
+/* A port that is opened again may have another device, and a vhost port with a
+ * link another peer. */
 static void follow_device(struct session *session, uint32_t port_idx)
 {
-	session->shared.merges[port_idx] =
-		merges_for(session->plane.ports[port_idx]);
+	__atomic_store_n(&session->shared.merges[port_idx],
+			 merges_for(session->plane.ports[port_idx]),
+			 __ATOMIC_RELAXED);
 	follow_mtu(session, port_idx);
 }
 
@@ -210,8 +212,8 @@ void session_port_event(void *app, uint32_t port_idx, uint32_t events)
 	struct session *session = app;
 	struct mr_link link = { 0 };
 
-	if (events & MR_PORT_EVENT_MTU)
-		follow_mtu(session, port_idx);
+	if (events & (MR_PORT_EVENT_MTU | MR_PORT_EVENT_LINK))
+		follow_device(session, port_idx);
 	if (session->fdb != NULL && events & MR_PORT_EVENT_LINK &&
 	    mr_port_link(session->plane.ports[port_idx], &link) == 0 &&
 	    !link.is_up)

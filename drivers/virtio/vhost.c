@@ -144,6 +144,8 @@ static int open_steps(struct vhost_port *port, const char *path,
 	snprintf(port->base.info->mode, sizeof(port->base.info->mode),
 		 "vhost-user");
 	err = mri_vhost_rings_open(port, reason);
+	if (err == 0)
+		mri_vhost_apply_features(port, 0);
 	return err < 0 ? err : mri_vhost_peer_open(port, path, reason);
 }
 

@@ -68,7 +68,9 @@ void mri_vhost_apply_features(struct vhost_port *port, uint64_t features)
 		offload_if(features, VIRTIO_F_GUEST_TSO4, MR_OFFLOAD_TSO4) |
 		offload_if(features, VIRTIO_F_GUEST_TSO6, MR_OFFLOAD_TSO6) |
 		offload_if(features, VIRTIO_F_GUEST_USO4, MR_OFFLOAD_USO) |
-		offload_if(features, VIRTIO_F_HOST_TSO4, MR_OFFLOAD_LRO);
+		/* From the start on: programs decide then whether they take
+		 * metadata along. */
+		offload_if(port->offered, VIRTIO_F_HOST_TSO4, MR_OFFLOAD_LRO);
 
 	port->peer.features = features;
 	for (uint32_t i = 0; i < port->options.n_queues; i++) {
