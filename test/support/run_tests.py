@@ -89,7 +89,7 @@ SUITES = {
     "package": Suite(lane="waits"),
     "dpdk": Suite(lane="waits"),
     "faults": Suite(lane="waits"),
-    "guest": Suite(lane="boots", time_factor=3, n_at_once=3),
+    "guest": Suite(lane="boots", is_short=True, time_factor=3, n_at_once=3),
     "libfuzzer": Suite("libfuzzer", ("fuzz",)),
 }
 # Sanitizers slow a test down by about this factor.
@@ -123,7 +123,8 @@ BREAKS = [
      r"unit:\1/ conformance:null conformance:pair"),
     (r"drivers/intel/", "unit:intel/ unit:model/ conformance:igb "
                         "conformance:e1000e"),
-    (r"drivers/virtio/", "unit:virtio/ unit:model/virtio conformance:virtio"),
+    (r"drivers/virtio/", "unit:virtio/ unit:model/virtio conformance:virtio "
+                         "guest:vhost"),
     (r"drivers/dpdk/", "plain:dpdk-"),
     (r"drivers/(\w+)/", r"unit:\1/ conformance:\1"),
     (r"plugins/", "dpdk"),

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Guests behind vhost: ports: joined with each other by mr-l2fwd, with a veth
+or a tap, and with a NAT; what is killed, and what is wrong."""
+import json
+
+import pytest
+
+from guest import END_LIMIT_S
+from vhost import (Switch, Transfer, address, configure, do, lab,
+                   new_guest, ping, tcp, tcp_with)
+from lib import invariants
+from lib.forwarder import Forwarder
+from lib.namespaces import wait_until
+from lib.process import NAT, Process, environment
+
+N_KILLS = 20
+PACKED = 34  # VIRTIO_F_RING_PACKED
+# rings of the guests, pairs of queues, options of our ports
+CASES = {
+    "split": ("vhost-split", 2, ",tso=on"),
+    "packed": ("vhost-packed", 2, ",tso=on"),
+    "split-plain": ("vhost-split", 1, ",csum=off,tso=off"),
+    "packed-plain": ("vhost-packed", 2, ",csum=off,tso=off"),
+}
+
+
+def talk(one, other, mtu, queues):
+    """Ping, and TCP both ways from each CPU."""
+    for guest in one, other:
+        do(guest, f"ip link set nic0 mtu {mtu}")
+    assert ping(one, address(1), mtu - 28) == 3
+    for cpu in range(queues):
+        tcp(one, other, address(1), cpu)
+        tcp(other, one, address(0), cpu)
+
+
+def check_carried(snapshot, has_tso):
+    """Each queue has received; with has_tso frames are segments that nobody has
+    cut, and otherwise they fit into the MTU."""
+    for port in snapshot["ports"]:
+        rx_bytes, n = (invariants.total(port, "rx", counter)
+                       for counter in ("bytes", "delivered"))
+        assert (rx_bytes > 1514 * n) == has_tso, port
+        for queue in port["queues"]:
+            assert queue["rx"]["delivered"] > 0, port
+            assert queue["events"]["tx_gso_software"] == 0, port
+        assert invariants.drops(port, "tx")["too_long"] == 0, port
+
+
+def features_of(guest):
+    """What the driver has negotiated, by bits."""
+    return do(guest, "cat /sys/class/net/nic0/device/features")
+
+
+@pytest.mark.parametrize("kind, queues, options", CASES.values(),
+                         ids=CASES.keys())
+@pytest.mark.short
+def test_two_guests_talk(lab, kind, queues, options):
+    """Pings, and TCP that arrives whole, with frames of two sizes."""
+    switch = Switch(lab, f",queues={queues},mtu=9000{options}")
+    with new_guest(switch.paths[0], kind, queues) as one, \
+            new_guest(switch.paths[1], kind, queues) as other:
+        switch.wait_for_links(True, True)
+        configure(one, 0)
+        configure(other, 1)
+        assert features_of(one)[PACKED] == str(int("packed" in kind))
+        talk(one, other, 1500, queues)
+        check_carried(switch.running.next_snapshot(), "tso=on" in options)
+        talk(one, other, 9000, queues)
+
+
+def test_we_are_killed(lab):
+    """Again and again while data goes from one guest to another: QEMU calls
+    again, and the interfaces work on."""
+    switch = Switch(lab)
+    with new_guest(switch.paths[0]) as one, new_guest(switch.paths[1]) as other:
+        configure(one, 0)
+        configure(other, 1)
+        assert ping(one, address(1)) == 3
+        transfer = Transfer(one, other, address(1), 64 << 20)
+        for _ in range(N_KILLS):
+            n_before = transfer.n_got()
+            wait_until("more has come",
+                       lambda n=n_before: transfer.n_got() > n, 60)
+            switch.kill()
+            switch.start()
+        transfer.finish()
+        assert ping(other, address(0)) == 3
+
+
+def test_qemu_is_killed(lab):
+    """The port waits for the next one, and no page is missing."""
+    switch = Switch(lab)
+    with new_guest(switch.paths[1]) as other:
+        configure(other, 1)
+        for _ in range(3):
+            with new_guest(switch.paths[0]) as one:
+                switch.wait_for_links(True, True)
+                configure(one, 0)
+                assert ping(one, address(1)) == 3
+                Transfer(one, other, address(1), 64 << 20)
+                one.process.kill()
+                one.process.wait(END_LIMIT_S)
+                switch.wait_for_links(False, True)
+                do(other, "ip neigh flush all; killall nc")
+        switch.running.stop(pending=True)
+
+
+SERVER = "10.78.0.254"
+
+
+@pytest.mark.parametrize("spec", ["xdp:p1", "tap:p1,tso=on"])
+def test_a_guest_and_a_kernel_talk(lab, spec):
+    """Segments go to the tap as they are, and are cut for the veth."""
+    middle, host = lab.namespace("f"), lab.namespace("h")
+    path = lab.tmp_path / "vm0"
+    if spec.startswith("xdp"):
+        lab.veth(middle, "p1", host, "h0")
+    running = Forwarder(lab, middle, f"vhost:{path},tso=on", spec)
+    if spec.startswith("tap"):
+        middle.ip("link", "set", "p1", "netns", host.name, "name", "h0")
+        host.ip("link", "set", "h0", "up")
+    host.ip("address", "add", f"{SERVER}/24", "dev", "h0")
+    with new_guest(path) as guest:
+        configure(guest, 0)
+        assert ping(guest, SERVER) == 3
+        assert tcp_with(guest, host, SERVER) == address(0)
+        final = running.stop()
+    rx = final["ports"][0]["queues"][0]["rx"]
+    assert rx["bytes"] > 1514 * rx["delivered"], rx
+
+
+NAT_CONFIG = """
+inside: {{port: "vhost:{path}", addresses: 10.78.0.100/24}}
+outside: {{port: "xdp:p1", addresses: 192.0.2.1/24}}
+"""
+
+
+def test_a_guest_reaches_a_server_through_a_nat(lab):
+    middle, server = lab.namespace("f"), lab.namespace("o")
+    lab.veth(middle, "p1", server, "h0")
+    server.ip("address", "add", "192.0.2.254/24", "dev", "h0")
+    path, config = lab.tmp_path / "vm0", lab.tmp_path / "nat.yaml"
+    config.write_text(NAT_CONFIG.format(path=path))
+    nat = Process(lab, middle, [*environment(lab), NAT, "--json", "--config",
+                                config])
+    nat.says("worker ")
+    with new_guest(path) as guest:
+        configure(guest, 0)
+        do(guest, "ip route add default via 10.78.0.100")
+        assert ping(guest, "192.0.2.254") == 3
+        assert tcp_with(guest, server, "192.0.2.254") == "192.0.2.1"
+    nat.process.terminate()
+    assert nat.wait() == 0, nat.err.text()
+    final = json.loads(nat.out.text().splitlines()[-1])
+    assert final["invariants_hold"] and final["conserved"], final
