@@ -10,6 +10,7 @@ const struct fixture *const suite_fixtures[] = { &fixture_null,
 						 &fixture_e1000e,
 						 &fixture_virtio,
 						 &fixture_virtio_plain,
+						 &fixture_virtio_user,
 						 &fixture_tap,
 						 &fixture_vhost,
 						 NULL };

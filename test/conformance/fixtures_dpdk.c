@@ -7,7 +7,7 @@
  *     dpdk-pcap       files: fixture_pcap.c
  *     dpdk-tap        a tap device, a packet socket on its other side
  *     dpdk-af_packet  one end of a veth pair, a packet socket on the other
- *     virtio-user     net_vhost is the peer: fixture_virtio_user.c
+ *     dpdk-vhost      the peer of a virtio-user port: fixture_dpdk_vhost.c
  *     dpdk-ring       rings in memory: fixture_dpdk_ring.c
  */
 #include <errno.h>
@@ -198,8 +198,10 @@ static const struct fixture fixture_dpdk_af_packet = {
 	.collect = far_socket_collect,
 };
 
-const struct fixture *const suite_fixtures[] = {
-	&fixture_dpdk_null, &fixture_dpdk_ring,      &fixture_dpdk_pcap,
-	&fixture_dpdk_tap,  &fixture_dpdk_af_packet, &fixture_virtio_user,
-	NULL
-};
+const struct fixture *const suite_fixtures[] = { &fixture_dpdk_null,
+						 &fixture_dpdk_ring,
+						 &fixture_dpdk_pcap,
+						 &fixture_dpdk_tap,
+						 &fixture_dpdk_af_packet,
+						 &fixture_dpdk_vhost,
+						 NULL };

@@ -8,6 +8,6 @@
 /* Start EAL. NULL, or why the machine has no DPDK. */
 const char *fixture_dpdk_start(void);
 
-extern const struct fixture fixture_dpdk_ring, fixture_virtio_user;
+extern const struct fixture fixture_dpdk_ring, fixture_dpdk_vhost;
 
 #endif
