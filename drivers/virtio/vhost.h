@@ -81,6 +81,7 @@ struct vhost_ring {
 	/* Hot. */
 	struct virtio_vq vq; /* kick_fd calls the driver */
 	uint32_t state;      /* atomic, enum vhost_state */
+	bool has_fences;     /* the kernel has no membarrier() for us */
 	bool is_armed;
 	bool is_short; /* tx: the last burst found too few buffers */
 	uint32_t header_bytes;
@@ -174,7 +175,9 @@ static inline struct vhost_ring *vhost_ring_of(struct vhost_port *port,
 static inline bool vhost_enter(struct vhost_ring *ring)
 {
 	virtio_enter(&ring->vq);
-	if (__atomic_load_n(&ring->state, __ATOMIC_ACQUIRE) == VHOST_RUNS)
+	if (ring->has_fences)
+		__atomic_store_n(&ring->vq.is_busy, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&ring->state, __ATOMIC_SEQ_CST) == VHOST_RUNS)
 		return true;
 	virtio_leave(&ring->vq);
 	return false;
