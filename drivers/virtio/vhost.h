@@ -71,6 +71,7 @@ enum vhost_state {
 	VHOST_STOPPED, /* the ring belongs to mr_port_poll() */
 	VHOST_RUNS,
 	VHOST_BROKEN, /* after invalid descriptors, until the peer stops it */
+	VHOST_SHARES, /* tx: bursts use the ring at `shared`, under its lock */
 };
 
 struct vhost_log;
@@ -81,9 +82,10 @@ struct vhost_ring {
 	/* Hot. */
 	struct virtio_vq vq; /* kick_fd calls the driver */
 	uint32_t state;      /* atomic, enum vhost_state */
-	bool has_fences;     /* the kernel has no membarrier() for us */
+	uint32_t lock;       /* atomic: of bursts that share it */
+	struct vhost_ring *shared;
+	bool has_fences; /* the kernel has no membarrier() for us */
 	bool is_armed;
-	bool is_short; /* tx: the last burst found too few buffers */
 	uint32_t header_bytes;
 	const struct vhost_memory *memory;
 	const struct vhost_log *log;       /* NULL: nobody migrates */
@@ -95,10 +97,11 @@ struct vhost_ring {
 	uint32_t number;
 	uint32_t position; /* where to go on at the next start */
 	bool has_addr, has_kick, has_position, is_enabled, has_complained;
-	int driver_fd; /* the driver kicks; -1: none, it is polled */
-	int error_fd;  /* we tell that it is broken; -1: none */
-	int wake_fd;   /* makes a sleeper look again */
-	int epoll_fd;  /* of driver_fd and wake_fd */
+	bool is_running; /* as mr_port_poll() sees it */
+	int driver_fd;   /* the driver kicks; -1: none, it is polled */
+	int error_fd;    /* we tell that it is broken; -1: none */
+	int wake_fd;     /* makes a sleeper look again */
+	int epoll_fd;    /* of driver_fd and wake_fd */
 };
 
 struct vhost_rxq {
@@ -115,6 +118,7 @@ struct vhost_txq {
 	struct vhost_ring ring;
 	uint64_t features;  /* negotiated */
 	uint8_t *memory;    /* the region */
+	bool is_short;      /* the last burst found too few buffers */
 	uint32_t max_bytes; /* atomic: of an unsegmented frame */
 };
 
@@ -152,7 +156,8 @@ struct vhost_port {
 	bool has_complained;
 	struct vhost_rxq *rxqs;
 	struct vhost_txq *txqs;
-	uint32_t is_up; /* atomic */
+	uint64_t running; /* bits: tx rings, as shared now */
+	uint32_t is_up;   /* atomic */
 };
 
 static inline bool vhost_has(uint64_t features, uint32_t feature)
@@ -168,6 +173,9 @@ static inline struct vhost_ring *vhost_ring_of(struct vhost_port *port,
 				 &port->rxqs[number / 2].ring;
 }
 
+/* vhost_ring.c: wait for the lock of the ring that this one shares. */
+struct vhost_ring *mri_vhost_enter_shared(struct vhost_ring *ring);
+
 /*
  * A burst enters the ring and leaves it. False: the ring does not run; the
  * burst stays away.
@@ -181,6 +189,23 @@ static inline bool vhost_enter(struct vhost_ring *ring)
 		return true;
 	virtio_leave(&ring->vq);
 	return false;
+}
+
+/*
+ * The same for tx, where bursts of several queues may have to share a ring.
+ * Returns the ring, or NULL. vhost_leave_tx() gets both.
+ */
+static inline struct vhost_ring *vhost_enter_tx(struct vhost_ring *ring)
+{
+	return vhost_enter(ring) ? ring : mri_vhost_enter_shared(ring);
+}
+
+static inline void vhost_leave_tx(struct vhost_ring *ring,
+				  struct vhost_ring *used)
+{
+	if (ring->shared != NULL)
+		__atomic_store_n(&used->lock, 0, __ATOMIC_RELEASE);
+	virtio_leave(&ring->vq);
 }
 
 /* vhost_memory.c */
@@ -208,6 +233,11 @@ void mri_vhost_ring_stop(struct vhost_ring *ring);
 void mri_vhost_ring_start(struct vhost_port *port, struct vhost_ring *ring);
 void mri_vhost_rings_stop(struct vhost_port *port);
 void mri_vhost_rings_start(struct vhost_port *port);
+/*
+ * After rings were started or stopped: a driver may have enabled fewer than the
+ * port has queues. Then all tx queues share those that run.
+ */
+void mri_vhost_rings_share(struct vhost_port *port);
 /* Forget what the last peer has set. It is stopped. */
 void mri_vhost_ring_reset(struct vhost_ring *ring);
 void mri_vhost_ring_set_driver_fd(struct vhost_ring *ring, int fd);

@@ -253,16 +253,11 @@ static int serve_message(struct vhost_port *port, struct mr_reason *why)
 
 /* ---- poll ---- */
 
-static bool is_running(struct vhost_port *port, uint32_t number)
-{
-	return __atomic_load_n(&vhost_ring_of(port, number)->state,
-			       __ATOMIC_RELAXED) != VHOST_STOPPED;
-}
-
 /* The link is up while both rings of the first pair run. */
 static uint32_t follow_link(struct vhost_port *port)
 {
-	const uint32_t is_up = is_running(port, 0) && is_running(port, 1);
+	const uint32_t is_up = vhost_ring_of(port, 0)->is_running &&
+			       vhost_ring_of(port, 1)->is_running;
 
 	if (is_up) {
 		port->peer.has_worked = true;
@@ -308,6 +303,7 @@ uint32_t mri_vhost_poll(struct mr_port *base)
 	if (err < 0 && err != -EAGAIN)
 		lose_peer(port, err, &why);
 	find_peer(port); /* now: one that went may be back already */
+	mri_vhost_rings_share(port);
 	report_broken(port);
 	return follow_link(port);
 }

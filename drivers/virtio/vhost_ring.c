@@ -107,12 +107,19 @@ int mri_vhost_rx_arm(struct mr_queue *queue)
 	return arm(&((struct vhost_rxq *)queue)->ring);
 }
 
-/* Nothing is pending: only who found too little room has to wait. */
+/*
+ * Nothing is pending: only who found too little room has to wait. A driver's
+ * kick reaches only the queue of its ring, so one that shares another's polls.
+ */
 int mri_vhost_tx_arm(struct mr_queue *queue)
 {
-	struct vhost_ring *ring = &((struct vhost_txq *)queue)->ring;
+	struct vhost_txq *txq = (struct vhost_txq *)queue;
 
-	return ring->is_short ? arm(ring) : 0;
+	if (!txq->is_short)
+		return 0;
+	if (__atomic_load_n(&txq->ring.state, __ATOMIC_RELAXED) == VHOST_SHARES)
+		return 1;
+	return arm(&txq->ring);
 }
 
 /* ---- where it goes on ---- */
@@ -190,6 +197,12 @@ static void wake(const struct vhost_ring *ring)
 	mri_virtio_kick(ring->wake_fd);
 }
 
+static void set_state(struct vhost_ring *ring, enum vhost_state state)
+{
+	__atomic_store_n(&ring->state, state, __ATOMIC_RELEASE);
+	wake(ring);
+}
+
 static bool map_ring(struct vhost_ring *ring)
 {
 	return ring->vq.is_packed ? map_packed(ring) : map_split(ring);
@@ -200,8 +213,8 @@ void mri_vhost_ring_start(struct vhost_port *port, struct vhost_ring *ring)
 	const uint64_t features = port->peer.features;
 	struct virtio_vq *vq = &ring->vq;
 
-	if (__atomic_load_n(&ring->state, __ATOMIC_RELAXED) != VHOST_STOPPED ||
-	    !ring->has_addr || !ring->has_kick || vq->n_entries == 0 ||
+	if (ring->is_running || !ring->has_addr || !ring->has_kick ||
+	    vq->n_entries == 0 ||
 	    (vhost_has(features, VHOST_F_PROTOCOL_FEATURES) &&
 	     !ring->is_enabled))
 		return;
@@ -219,51 +232,73 @@ void mri_vhost_ring_start(struct vhost_port *port, struct vhost_ring *ring)
 				     VHOST_OLD_HEADER_BYTES;
 	ring->used_log_addr =
 		ring->addr.flags & VHOST_RING_LOGS_USED ? ring->addr.log : 0;
-	ring->is_short = false;
 	mri_vhost_ring_disarm(ring);
-	__atomic_store_n(&ring->state, VHOST_RUNS, __ATOMIC_RELEASE);
-	wake(ring);
+	ring->is_running = true;
+	set_state(ring, VHOST_RUNS);
 }
 
 void mri_vhost_ring_break(struct vhost_ring *ring)
 {
-	uint32_t runs = VHOST_RUNS;
+	uint32_t state = __atomic_load_n(&ring->state, __ATOMIC_RELAXED);
 
 	/* Unless it was stopped meanwhile. */
-	(void)__atomic_compare_exchange_n(&ring->state, &runs, VHOST_BROKEN,
-					  false, __ATOMIC_RELEASE,
-					  __ATOMIC_RELAXED);
+	while (state != VHOST_STOPPED && state != VHOST_BROKEN &&
+	       !__atomic_compare_exchange_n(&ring->state, &state, VHOST_BROKEN,
+					    false, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED))
+		;
 	mri_virtio_kick(ring->port->break_fd);
 }
 
-/* After this each burst sees the state, or is_busy is visible here. */
-static void wait_until_left(struct vhost_ring *const *rings, uint32_t n)
+/* Whether bursts of this queue may be in a ring; NULL: in any. */
+static bool may_use(const struct vhost_ring *user,
+		    const struct vhost_ring *ring)
+{
+	return ring == NULL || user == ring || user->shared == ring;
+}
+
+static void wait_until_left(const struct vhost_ring *ring)
 {
 	const struct timespec nap = { .tv_nsec = 10 * 1000 };
 
-	(void)syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+	while (__atomic_load_n(&ring->vq.is_busy, __ATOMIC_SEQ_CST))
+		(void)nanosleep(&nap, NULL);
+}
+
+static void stop_bursts(struct vhost_port *port, const struct vhost_ring *ring)
+{
+	const uint32_t n = 2 * port->options.n_queues;
+
 	for (uint32_t i = 0; i < n; i++)
-		while (__atomic_load_n(&rings[i]->vq.is_busy, __ATOMIC_SEQ_CST))
-			(void)nanosleep(&nap, NULL);
+		if (may_use(vhost_ring_of(port, i), ring))
+			__atomic_store_n(&vhost_ring_of(port, i)->state,
+					 VHOST_STOPPED, __ATOMIC_SEQ_CST);
+	/* After this each burst sees that, or is_busy is visible here. */
+	(void)syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+	for (uint32_t i = 0; i < n; i++) {
+		struct vhost_ring *user = vhost_ring_of(port, i);
+
+		if (!may_use(user, ring))
+			continue;
+		wait_until_left(user);
+		user->shared = NULL;
+	}
 }
 
 void mri_vhost_ring_stop(struct vhost_ring *ring)
 {
-	__atomic_store_n(&ring->state, VHOST_STOPPED, __ATOMIC_SEQ_CST);
-	wait_until_left(&ring, 1);
+	stop_bursts(ring->port, ring);
+	ring->is_running = false;
+	if (ring->number % 2 == 0)
+		ring->port->running = 0;
 }
 
 void mri_vhost_rings_stop(struct vhost_port *port)
 {
-	const uint32_t n = 2 * port->options.n_queues;
-	struct vhost_ring *rings[2 * VHOST_MAX_PAIRS];
-
-	for (uint32_t i = 0; i < n; i++) {
-		rings[i] = vhost_ring_of(port, i);
-		__atomic_store_n(&rings[i]->state, VHOST_STOPPED,
-				 __ATOMIC_SEQ_CST);
-	}
-	wait_until_left(rings, n);
+	stop_bursts(port, NULL);
+	for (uint32_t i = 0; i < 2 * port->options.n_queues; i++)
+		vhost_ring_of(port, i)->is_running = false;
+	port->running = 0;
 }
 
 void mri_vhost_rings_start(struct vhost_port *port)
@@ -271,6 +306,73 @@ void mri_vhost_rings_start(struct vhost_port *port)
 	for (uint32_t i = 0; i < 2 * port->options.n_queues; i++)
 		mri_vhost_ring_start(port, vhost_ring_of(port, i));
 }
+
+/* ---- fewer rings than queues ---- */
+
+struct vhost_ring *mri_vhost_enter_shared(struct vhost_ring *ring)
+{
+	virtio_enter(&ring->vq);
+	if (ring->has_fences)
+		__atomic_store_n(&ring->vq.is_busy, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&ring->state, __ATOMIC_SEQ_CST) != VHOST_SHARES) {
+		virtio_leave(&ring->vq);
+		return NULL;
+	}
+	while (__atomic_exchange_n(&ring->shared->lock, 1, __ATOMIC_ACQUIRE))
+		;
+	if (__atomic_load_n(&ring->shared->state, __ATOMIC_RELAXED) ==
+	    VHOST_SHARES)
+		return ring->shared;
+	vhost_leave_tx(ring, ring->shared); /* it is broken */
+	return NULL;
+}
+
+/* The tx queues that run, as bits. */
+static uint64_t find_running(const struct vhost_port *port)
+{
+	uint64_t running = 0;
+
+	for (uint32_t i = 0; i < port->options.n_queues; i++)
+		running |= (uint64_t)port->txqs[i].ring.is_running << i;
+	return running;
+}
+
+/* Let each tx queue use a ring that runs; all of them use its lock. */
+static void share_all(struct vhost_port *port)
+{
+	const uint32_t n = port->options.n_queues;
+	struct vhost_ring *targets[VHOST_MAX_PAIRS];
+	uint32_t n_targets = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (port->txqs[i].ring.is_running)
+			targets[n_targets++] = &port->txqs[i].ring;
+	for (uint32_t i = 0; i < n && n_targets > 0; i++) {
+		struct vhost_ring *ring = &port->txqs[i].ring;
+
+		ring->shared = ring->is_running ? ring : targets[i % n_targets];
+		set_state(ring, VHOST_SHARES);
+	}
+}
+
+void mri_vhost_rings_share(struct vhost_port *port)
+{
+	const uint32_t n = port->options.n_queues;
+	const uint64_t running = find_running(port);
+	const bool is_shared = running != UINT64_MAX >> (64 - n);
+
+	if (running == port->running)
+		return;
+	stop_bursts(port, NULL);
+	port->running = running;
+	for (uint32_t i = is_shared; i < 2 * n; i += 1 + is_shared)
+		if (vhost_ring_of(port, i)->is_running)
+			set_state(vhost_ring_of(port, i), VHOST_RUNS);
+	if (is_shared)
+		share_all(port);
+}
+
+/* ---- open and close ---- */
 
 void mri_vhost_ring_reset(struct vhost_ring *ring)
 {
@@ -282,8 +384,6 @@ void mri_vhost_ring_reset(struct vhost_ring *ring)
 	ring->has_addr = ring->has_kick = ring->is_enabled = false;
 	ring->has_position = false;
 }
-
-/* ---- open and close ---- */
 
 static int open_ring(struct vhost_port *port, uint32_t number,
 		     struct mr_queue *queue, struct mr_reason *reason)

@@ -65,8 +65,8 @@ find_room(const struct vhost_txq *txq, struct round *round,
 	target->n_chains = reader->n_chains - target->first;
 	/* The header of a merged frame lies in the first. */
 	is_empty =
-		target->n_chains > 0 &&
-		reader->chains[target->first].n_bytes < txq->ring.header_bytes;
+		target->n_chains > 0 && reader->chains[target->first].n_bytes <
+						reader->ring->header_bytes;
 	if (n_bytes >= target->n_bytes && !is_empty)
 		return ROOM_ENOUGH;
 	vhost_unread(reader, target->n_chains);
@@ -89,7 +89,8 @@ static void copy_frame(const struct vhost_txq *txq, struct round *round,
 	uint32_t left = target->n_bytes;
 
 	header->n_buffers = (uint16_t)target->n_chains;
-	vhost_copy_to(&piece, (const uint8_t *)header, txq->ring.header_bytes);
+	vhost_copy_to(&piece, (const uint8_t *)header,
+		      reader->ring->header_bytes);
 	for (uint32_t i = 0; i < target->n_entries; i++)
 		vhost_copy_to(&piece, txq->memory + target->entries[i].addr,
 			      target->entries[i].len);
@@ -109,11 +110,12 @@ use_round(struct vhost_txq *txq, struct round *round, const bool is_packed)
 		mr_counter_add(&txq->base.stats.events[MR_TX_EVENT_WAKEUP], 1);
 }
 
-static void count_sent(struct vhost_txq *txq, const struct target *target)
+static void count_sent(struct vhost_txq *txq, const struct vhost_ring *ring,
+		       const struct target *target)
 {
 	mr_counter_add(&txq->base.stats.completed, 1);
 	mr_counter_add(&txq->base.stats.bytes,
-		       target->n_bytes - txq->ring.header_bytes);
+		       target->n_bytes - ring->header_bytes);
 }
 
 static uint32_t drop_frame(struct vhost_txq *txq, struct mr_cache *cache,
@@ -145,9 +147,10 @@ static int find_fault(const struct vhost_txq *txq,
  * entries; fewer than all: look at the rest again. *room tells why.
  */
 __attribute__((noinline)) static uint32_t
-send_round(struct vhost_txq *txq, struct mr_cache *cache,
-	   const struct mr_frame *frames, const struct mr_meta *meta,
-	   uint32_t n, enum room *room, const bool is_packed)
+send_round(struct vhost_txq *txq, struct vhost_ring *ring,
+	   struct mr_cache *cache, const struct mr_frame *frames,
+	   const struct mr_meta *meta, uint32_t n, enum room *room,
+	   const bool is_packed)
 {
 	const uint32_t max_bytes =
 		__atomic_load_n(&txq->max_bytes, __ATOMIC_RELAXED);
@@ -157,7 +160,7 @@ send_round(struct vhost_txq *txq, struct mr_cache *cache,
 
 	*room = ROOM_ENOUGH;
 	round.n_targets = 0;
-	vhost_begin(&round.reader, &txq->ring, is_packed);
+	vhost_begin(&round.reader, ring, is_packed);
 	while (n_done < n && round.n_targets < VHOST_ROUND &&
 	       is_plain(&frames[n_done], meta != NULL ? &meta[n_done] : NULL)) {
 		struct target *target = &round.targets[round.n_targets];
@@ -169,7 +172,7 @@ send_round(struct vhost_txq *txq, struct mr_cache *cache,
 		target->n_entries = k;
 		target->n_bytes =
 			(uint32_t)mr_frame_n_bytes(&frames[n_done], k) +
-			txq->ring.header_bytes;
+			ring->header_bytes;
 		*room = find_room(txq, &round, target, is_packed);
 		if (*room != ROOM_ENOUGH)
 			break;
@@ -178,12 +181,12 @@ send_round(struct vhost_txq *txq, struct mr_cache *cache,
 	}
 	for (uint32_t i = 0; i < round.n_targets; i++) {
 		copy_frame(txq, &round, &round.targets[i], &header);
-		count_sent(txq, &round.targets[i]);
+		count_sent(txq, ring, &round.targets[i]);
 	}
 	use_round(txq, &round, is_packed);
 	mr_frame_free_bulk(cache, frames, n_done);
 	if (n_done == 0 && round.reader.is_bad)
-		mri_vhost_ring_break(&txq->ring);
+		mri_vhost_ring_break(ring);
 	return n_done;
 }
 
@@ -192,9 +195,9 @@ send_round(struct vhost_txq *txq, struct mr_cache *cache,
  * room now.
  */
 static __attribute__((noinline)) uint32_t
-send_special(struct vhost_txq *txq, struct mr_cache *cache,
-	     const struct mr_frame *frames, const struct mr_meta *meta,
-	     uint32_t n, const bool is_packed)
+send_special(struct vhost_txq *txq, struct vhost_ring *ring,
+	     struct mr_cache *cache, const struct mr_frame *frames,
+	     const struct mr_meta *meta, uint32_t n, const bool is_packed)
 {
 	const uint64_t max_bytes =
 		mri_virtio_is_gso(&txq->base, frames, meta) ?
@@ -215,12 +218,12 @@ send_special(struct vhost_txq *txq, struct mr_cache *cache,
 		.entries = own,
 		.n_entries = n,
 		.n_bytes = (uint32_t)mr_frame_n_bytes(frames, n) +
-			   txq->ring.header_bytes,
+			   ring->header_bytes,
 	};
-	vhost_begin(&round.reader, &txq->ring, is_packed);
+	vhost_begin(&round.reader, ring, is_packed);
 	room = find_room(txq, &round, target, is_packed);
 	if (room == ROOM_LATER && round.reader.is_bad)
-		mri_vhost_ring_break(&txq->ring);
+		mri_vhost_ring_break(ring);
 	if (room == ROOM_LATER)
 		return 0;
 	if (room == ROOM_NEVER)
@@ -230,7 +233,7 @@ send_special(struct vhost_txq *txq, struct mr_cache *cache,
 	if (drop >= 0)
 		return drop_frame(txq, cache, own, n, (enum mr_tx_drop)drop);
 	copy_frame(txq, &round, target, &header);
-	count_sent(txq, target);
+	count_sent(txq, ring, target);
 	use_round(txq, &round, is_packed);
 	mr_frame_free_bulk(cache, own, n);
 	return n;
@@ -295,53 +298,53 @@ static inline uint32_t copy_plain(struct vhost_txq *txq,
 
 /* A run of at most n entries. Returns frames, which are entries. */
 static inline __attribute__((always_inline)) uint32_t
-send_plain(struct vhost_txq *txq, struct mr_cache *cache,
-	   const struct mr_frame *frames, const struct mr_meta *meta,
-	   uint32_t n, const bool is_packed)
+send_plain(struct vhost_txq *txq, struct vhost_ring *ring,
+	   struct mr_cache *cache, const struct mr_frame *frames,
+	   const struct mr_meta *meta, uint32_t n, const bool is_packed)
 {
 	struct vhost_plain plain[VHOST_ROUND];
 	uint32_t written[VHOST_ROUND];
 
 	n = count_plain(txq, cache, frames, meta,
 			n < VHOST_ROUND ? n : VHOST_ROUND);
-	n = vhost_read_plain(&txq->ring, plain, n,
+	n = vhost_read_plain(ring, plain, n,
 			     VIRTIO_HEADER_BYTES + VHOST_MIN_FRAME_BYTES,
 			     VIRTIO_DESC_WRITE, is_packed);
 	n = copy_plain(txq, plain, frames, written, n);
 	if (n == 0)
 		return 0;
-	if (vhost_use_plain(&txq->ring.vq, plain, written, n, is_packed))
+	if (vhost_use_plain(&ring->vq, plain, written, n, is_packed))
 		mr_counter_add(&txq->base.stats.events[MR_TX_EVENT_WAKEUP], 1);
 	mr_frame_free_bulk(cache, frames, n);
 	return n;
 }
 
 static inline __attribute__((always_inline)) uint32_t
-transmit(struct vhost_txq *txq, struct mr_cache *cache,
+transmit(struct vhost_txq *txq, struct vhost_ring *ring, struct mr_cache *cache,
 	 const struct mr_frame *frames, const struct mr_meta *meta, uint32_t n,
 	 const bool is_packed)
 {
-	const bool takes_plain = vhost_takes_plain(&txq->ring);
+	const bool takes_plain = vhost_takes_plain(ring);
 	uint32_t n_done = 0, k;
 	enum room room;
 
 	while (n_done < n) {
 		const struct mr_meta *m = meta != NULL ? &meta[n_done] : NULL;
 
-		k = takes_plain ? send_plain(txq, cache, frames + n_done, m,
-					     n - n_done, is_packed) :
+		k = takes_plain ? send_plain(txq, ring, cache, frames + n_done,
+					     m, n - n_done, is_packed) :
 				  0;
 		n_done += k;
 		if (k > 0)
 			continue;
-		k = send_round(txq, cache, frames + n_done, m, n - n_done,
+		k = send_round(txq, ring, cache, frames + n_done, m, n - n_done,
 			       &room, is_packed);
 		if (k == 0 && room == ROOM_LATER)
 			break;
 		if (k == 0) {
 			k = mr_frame_n_entries(frames + n_done);
-			k = send_special(txq, cache, frames + n_done, m, k,
-					 is_packed);
+			k = send_special(txq, ring, cache, frames + n_done, m,
+					 k, is_packed);
 		}
 		if (k == 0)
 			break;
@@ -364,19 +367,23 @@ uint32_t mri_vhost_tx_burst(struct mr_txq *base, struct mr_cache *cache,
 			    const struct mr_meta *meta, uint32_t n)
 {
 	struct vhost_txq *txq = (struct vhost_txq *)base;
+	struct vhost_ring *ring;
 	uint32_t n_done;
 
 	n = mr_frame_n_whole(frames, n);
-	txq->ring.is_short = n > 0;
-	if (n == 0 || !vhost_enter(&txq->ring))
+	txq->is_short = n > 0;
+	if (n == 0)
 		return 0;
-	if (txq->ring.is_armed)
-		mri_vhost_ring_disarm(&txq->ring);
-	n_done = txq->ring.vq.is_packed ?
-			 transmit(txq, cache, frames, meta, n, true) :
-			 transmit(txq, cache, frames, meta, n, false);
-	txq->ring.is_short = n_done < n;
-	virtio_leave(&txq->ring.vq);
+	ring = vhost_enter_tx(&txq->ring);
+	if (ring == NULL)
+		return 0;
+	if (ring->is_armed)
+		mri_vhost_ring_disarm(ring);
+	n_done = ring->vq.is_packed ?
+			 transmit(txq, ring, cache, frames, meta, n, true) :
+			 transmit(txq, ring, cache, frames, meta, n, false);
+	vhost_leave_tx(&txq->ring, ring);
+	txq->is_short = n_done < n;
 	if (n_done < n)
 		mr_counter_add(&base->stats.events[MR_TX_EVENT_RING_FULL], 1);
 	mr_counter_add(&base->stats.accepted, count_frames(frames, n_done));

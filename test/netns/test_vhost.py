@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""vhost: ports, with virtio-user: ports of another process as the drivers."""
+import sys
+import time
+from contextlib import contextmanager
+
+import pytest
+from lib.namespaces import wait_until
+from lib.process import BUILD, L2FWD, Process
+
+sys.path.insert(0, str(BUILD / "bindings/python"))
+
+from millrace import Error, Pool, Port  # noqa: E402
+
+FRAME = bytes.fromhex("0200000000020200000000010800") + bytes(50)
+
+
+class Driver(Process):
+    """Sends each frame back to the device."""
+
+    def __init__(self, lab, path, options=""):
+        super().__init__(lab, lab.namespace("driver"),
+                         [L2FWD, "--mode", "macswap", "--quiet",
+                          f"virtio-user:{path}{options}"])
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class Device:
+    """A port, and frames that come back."""
+
+    def __init__(self, pool, path, options=""):
+        self.pool = pool
+        self.port = Port(pool, f"vhost:{path}{options}")
+
+    def is_up(self):
+        self.port.poll()
+        return self.port.link()["is_up"]
+
+    def echo(self, n, queue=0):
+        """Frames that come back, of n, while somebody polls for up to 0.2 s."""
+        n_back, end_s = 0, time.monotonic() + 0.2
+        with self.pool.burst([FRAME] * n) as burst:
+            self.port.tx(queue).send(burst)
+        while n_back < n and time.monotonic() < end_s:
+            self.port.poll()
+            for i in range(self.port.info()["n_rxqs"]):
+                with self.port.rx(i).receive() as arrived:
+                    n_back += len(arrived)
+        return n_back
+
+
+@contextmanager
+def device_at(path, options=""):
+    with Pool() as pool:
+        device = Device(pool, path, options)
+        with device.port:
+            yield device
+        stats = pool.stats()
+        assert stats["n_free"] == stats["n_pages"], stats
+
+
+@pytest.mark.parametrize("ring", ["packed=off", "packed=on"])
+def test_all_tx_queues_send_to_a_driver_with_fewer(lab, tmp_path, ring):
+    path = tmp_path / "vm.sock"
+    with device_at(path, ",queues=4") as device:
+        Driver(lab, path, f",queues=2,{ring}")
+        wait_until("the link is up", device.is_up)
+        wait_until("both queues run", lambda: device.echo(8) == 8)
+        for queue in range(4):
+            assert device.echo(8, queue) == 8
+
+
+@pytest.mark.parametrize("ring", ["packed=off", "packed=on"])
+def test_drivers_come_and_go(lab, tmp_path, ring):
+    path = tmp_path / "vm.sock"
+    with device_at(path) as device:
+        for _ in range(20):
+            driver = Driver(lab, path, f",{ring}")
+            wait_until("the link is up", device.is_up)
+            wait_until("frames come back", lambda: device.echo(8) == 8)
+            driver.kill()
+            wait_until("the link is down", lambda: not device.is_up())
+            assert device.echo(8) == 0
+    assert not path.exists()
+
+
+def test_path_in_use_is_refused(tmp_path):
+    path = tmp_path / "vm.sock"
+    with device_at(path), device_at(tmp_path / "other.sock") as other, \
+            pytest.raises(Error, match="another process listens there"):
+        Port(other.pool, f"vhost:{path}")
+
+
+def test_socket_of_a_dead_process_is_replaced(lab, tmp_path):
+    path = tmp_path / "vm.sock"
+    dead = Process(lab, lab.namespace("dead"),
+                   [L2FWD, "--quiet", f"vhost:{path}", "null:"])
+    wait_until("it listens", path.exists)
+    dead.process.kill()
+    dead.process.wait()
+    assert path.exists()
+    with device_at(path) as device:
+        Driver(lab, path)
+        wait_until("the link is up", device.is_up)
