@@ -5,6 +5,9 @@
  * frames if it counts each one by reason. It must not lose a page, hand one out
  * twice, or hand out memory that is not a frame; and every call must return.
  *
+ * Or it is a vhost-user back end behind a socket, which answers as it likes and
+ * goes and comes.
+ *
  * The first byte selects the device, the second its features or options. Each
  * action then takes a byte, and the bytes that it needs.
  */
@@ -12,7 +15,10 @@
 #include <string.h>
 #include <time.h>
 
+#include <unistd.h>
+
 #include "fuzz.h"
+#include "model/back_end.h"
 #include "model/harness.h"
 #include "model/intel.h"
 #include "model/intel_regs.h"
@@ -41,6 +47,13 @@ const struct fuzz_seed fuzz_seeds[] = {
 	SEED("\2\2\1\x20\xff\2\x20\0\3\4\2\1\x20\x10\2\x20\0\x0b\0\0\2\1\0"),
 	SEED("\7\0\3\x08\1\1\x20\3\2\3\0\x0b\1\5\0\1\5\0\2\3\0\5\0\2"),
 	SEED("\4\5\1\5\0\x0a\2\3\0\0\2\x0b\x0a\1\5\0\2\3\0"),
+	/* vhost-user: frames in, frames out; rings overwritten; a restart. */
+	SEED("\x20\0\1\5\0\0\x20\2\3\0\x0b\2\5\0\1\5\0\0\x20"),
+	SEED("\x21\x0f\1\5\0\4\2\1\x20\0\x20\x0a\2\1\0\x0a\4\1\3\x0a"),
+	SEED("\xa0\x07\4\1\1\5\0\0\x20"),
+	SEED("\xa1\x07\7\2\1\5\0\0\x20"),
+	SEED("\x22\x07\2\5\0\x08\1\x0a\1\5\0\0\x20\2\5\0\x0b"),
+	SEED("\x23\x0f\3\4\2\7\3\x08\1\x0a\5\2\3\4"),
 	{ NULL, 0 },
 };
 
@@ -98,11 +111,89 @@ int nanosleep(const struct timespec *time, struct timespec *ret_rest)
 	return 0;
 }
 
+/* ---- a back end ---- */
+
+static struct back_end *back_end;
+static struct back_end_config back_end_config;
+static char back_end_path[64];
+/* Atomic: how the next requests are answered, and how many. */
+static uint32_t trick, n_tricks;
+static bool has_restarted;
+
+/* Silence would take seconds: test/model/virtio_user_test.c has it. */
+static enum back_end_trick choose_trick(void *arg, uint32_t request)
+{
+	(void)arg;
+	(void)request;
+	if (__atomic_load_n(&n_tricks, __ATOMIC_RELAXED) == 0)
+		return BACK_END_HONEST;
+	__atomic_fetch_sub(&n_tricks, 1, __ATOMIC_RELAXED);
+	return __atomic_load_n(&trick, __ATOMIC_RELAXED) % BACK_END_LATE;
+}
+
+static void be_tricky(uint32_t which, uint32_t n)
+{
+	__atomic_store_n(&trick, which, __ATOMIC_RELAXED);
+	__atomic_store_n(&n_tricks, n % 4, __ATOMIC_RELAXED);
+}
+
+static void start_back_end(uint8_t byte)
+{
+	const uint64_t offered = UINT64_C(1) | 1 << 1 | 1 << 3 | 1 << 7 |
+				 1 << 8 | 1 << 11 | 1 << 12 | 1 << 15 |
+				 (byte & 1 ? 1 << 29 : 0) |
+				 (byte & 2 ? UINT64_C(1) << 34 : 0) |
+				 (byte & 4 ? UINT64_C(1) << 35 : 0);
+
+	snprintf(back_end_path, sizeof(back_end_path), "/tmp/nic-fuzz-%d.sock",
+		 (int)getpid());
+	back_end_config = (struct back_end_config){
+		.path = back_end_path,
+		.features = offered,
+		.choose = choose_trick,
+	};
+	has_restarted = false;
+	be_tricky(0, 0);
+	back_end = back_end_start(&back_end_config);
+}
+
+/* The link, within the time that a driver takes to connect again. */
+static void restart_back_end(struct harness *harness)
+{
+	const uint64_t until_ms = harness_now_ms() + 150;
+
+	if (has_restarted)
+		return;
+	has_restarted = true;
+	back_end_stop(back_end);
+	mr_port_poll(harness->port);
+	back_end = back_end_start(&back_end_config);
+	while (!harness_is_up(harness) && harness_now_ms() < until_ms)
+		mr_port_poll(harness->port);
+}
+
+static int open_on_back_end(struct harness *harness, uint8_t byte,
+			    struct mr_reason *why)
+{
+	static const char *const options[] = { "", ",packed=off,in-order=off",
+					       ",sg=on,mtu=9000,csum=on",
+					       ",tso=on,packed=off" };
+	char spec[128];
+
+	snprintf(spec, sizeof(spec), "virtio-user:%s,ring=64%s", back_end_path,
+		 options[byte & 3]);
+	return harness_try_open_spec(harness, spec, why);
+}
+
+/* ---- faults ---- */
+
 static struct model_faults faults;
 static struct vnet_faults more;
 
 static void apply_faults(struct harness *harness)
 {
+	if (harness->m == NULL)
+		return;
 	model_set_faults(harness->m, &faults);
 	if (harness->v != NULL)
 		vnet_set_faults(harness->v, &more);
@@ -122,6 +213,8 @@ static void set_fault(struct harness *harness, uint32_t which, uint32_t n)
 		&more.idx_jumps,          &more.bad_header,
 	};
 
+	if (back_end != NULL)
+		be_tricky(which, n);
 	*numbers[which % (sizeof(numbers) / sizeof(numbers[0]))] = n % 16;
 	apply_faults(harness);
 }
@@ -163,6 +256,13 @@ static void poke(struct harness *harness, uint32_t what)
 {
 	uint8_t where;
 
+	if (back_end != NULL) {
+		where = take_byte();
+		back_end_scribble(back_end, where & 1, where >> 1 & 3,
+				  (where >> 3) * 2u,
+				  (uint16_t)(take_byte() * 0x101));
+		return;
+	}
 	if (harness->nic != NULL && what < 2) {
 		poke_ring(harness->nic, what == 1);
 	} else if (harness->nic != NULL) {
@@ -179,6 +279,10 @@ static void inject(struct harness *harness, uint32_t n, uint32_t len)
 {
 	uint8_t bytes[9018];
 
+	if (back_end != NULL) {
+		back_end_use(back_end, 0, n % 64, 12 + 14 + len * 36 % 9000);
+		return;
+	}
 	memset(bytes, (int)n, sizeof(bytes));
 	memset(bytes, 0xff, 6);
 	for (uint32_t i = 0; i < n % 64; i++)
@@ -266,6 +370,8 @@ static void act(struct harness *harness)
 		faults.link_down = what == 8 && (n & 1);
 		faults.all_ones = what == 9 && n == 0;
 		apply_faults(harness);
+		if (back_end != NULL && what == 8 && n % 4 == 1)
+			restart_back_end(harness);
 		mr_port_poll(harness->port);
 		mr_port_link(harness->port, &link);
 		break;
@@ -276,6 +382,10 @@ static void act(struct harness *harness)
 		mr_port_poll(harness->port);
 		break;
 	default:
+		if (back_end != NULL) {
+			back_end_use(back_end, 1, 64, 0);
+			break;
+		}
 		harness_collect(harness);
 		model_step(harness->m);
 	}
@@ -329,52 +439,77 @@ static const char *make_device(uint8_t first, uint8_t second,
 			    "rx-ring=64,tx-ring=64";
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
+/* A NIC that lies, from its first register on, or once it is open. */
+static void play_nic(struct harness *harness, uint8_t first)
 {
 	static struct model_ops lying;
 	struct mr_reason why = { .text = "" };
-	struct harness harness;
 	const char *options;
 	struct intel *nic;
 	struct vnet *v;
 	struct model *m;
-	uint8_t first;
 
-	input = bytes;
-	n_input = n_bytes;
-	first = take_byte();
 	options = make_device(first, take_byte(), &nic, &v);
 	FUZZ_CHECK(nic != NULL || v != NULL);
 	m = nic != NULL ? &nic->m : vnet_model(v);
 	m->now = fast_clock;
-	harness_begin(&harness, m, (struct mr_pool_config){ 0 }, fast_clock);
-	harness.nic = nic;
-	harness.v = v;
-	faults = (struct model_faults){ 0 };
-	more = (struct vnet_faults){ 0 };
+	harness_begin(harness, m, (struct mr_pool_config){ 0 }, fast_clock);
+	harness->nic = nic;
+	harness->v = v;
 	honest = m->ops;
 	lying = *honest;
 	lying.read = lying_read;
 	m->ops = &lying;
-	/* From its first register on, or once it is open. */
 	n_lies = first & 0x80 ? take_byte() : 0;
-	if (harness_try_open(&harness, options, &why) == 0) {
-		n_lies = 0;
-		for (int i = 0; i < 400 && n_input > 0; i++)
-			act(&harness);
-	} else {
+	if (harness_try_open(harness, options, &why) < 0)
 		FUZZ_CHECK(why.text[0] != '\0');
+	n_lies = 0;
+}
+
+static void play_back_end(struct harness *harness, uint8_t first)
+{
+	struct mr_reason why = { .text = "" };
+	uint32_t which;
+
+	start_back_end(take_byte());
+	harness_begin(harness, NULL, (struct mr_pool_config){ 0 }, fast_clock);
+	if (first & 0x80) {
+		which = take_byte();
+		be_tricky(which, take_byte());
 	}
+	if (open_on_back_end(harness, first, &why) < 0)
+		FUZZ_CHECK(why.text[0] != '\0');
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
+{
+	struct harness harness;
+	uint8_t first;
+
+	input = bytes;
+	n_input = n_bytes;
+	faults = (struct model_faults){ 0 };
+	more = (struct vnet_faults){ 0 };
+	first = take_byte();
+	if ((first & 0x60) == 0x20)
+		play_back_end(&harness, first);
+	else
+		play_nic(&harness, first);
+	for (int i = 0; harness.port != NULL && i < 400 && n_input > 0; i++)
+		act(&harness);
 	n_lies = 0;
 	/* A driver may repeat what the device wrote. */
 	mr_port_close(harness.port);
 	harness.port = NULL;
-	model_forgive(harness.m);
+	if (harness.m != NULL)
+		model_forgive(harness.m);
 	harness_close(&harness);
-	if (nic != NULL)
-		intel_destroy(nic);
-	else
-		vnet_destroy(v);
+	if (harness.nic != NULL)
+		intel_destroy(harness.nic);
+	if (harness.v != NULL)
+		vnet_destroy(harness.v);
+	back_end_stop(back_end);
+	back_end = NULL;
 	model_wire_destroy(harness.wire);
 	return 0;
 }
