@@ -262,6 +262,7 @@ void mri_vhost_apply_features(struct vhost_port *port, uint64_t features);
 int mri_vhost_peer_open(struct vhost_port *port, const char *path,
 			struct mr_reason *reason);
 void mri_vhost_peer_close(struct vhost_port *port);
+void mri_vhost_say_no_memory(struct vhost_port *port);
 /* The last step of a burst that found an invalid descriptor: stay away. */
 void mri_vhost_ring_break(struct vhost_ring *ring);
 uint32_t mri_vhost_poll(struct mr_port *base);

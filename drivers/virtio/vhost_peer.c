@@ -71,6 +71,16 @@ static void forget_peer(struct vhost_port *port)
 	mri_vhost_apply_features(port, 0);
 }
 
+void mri_vhost_say_no_memory(struct vhost_port *port)
+{
+	if (!port->has_complained)
+		mr_log(port->base.ctx, MR_LOG_ERROR,
+		       "%s: the peer shares no memory; QEMU needs -object "
+		       "memory-backend-memfd,share=on and -numa node,memdev=",
+		       name_of(port));
+	port->has_complained = true;
+}
+
 static void lose_peer(struct vhost_port *port, int err,
 		      const struct mr_reason *why)
 {
@@ -83,12 +93,8 @@ static void lose_peer(struct vhost_port *port, int err,
 	if (err != -EPIPE && !port->has_complained)
 		mr_log(port->base.ctx, MR_LOG_ERROR, "%s", why->text);
 	else if (err == -EPIPE && !peer->has_worked && peer->features != 0 &&
-		 peer->memory.n == 0 && !port->has_complained)
-		mr_log(port->base.ctx, MR_LOG_ERROR,
-		       "%s: the peer left before it shared its memory; QEMU "
-		       "needs -object memory-backend-memfd,share=on and -numa "
-		       "node,memdev=",
-		       name_of(port));
+		 peer->memory.n == 0)
+		mri_vhost_say_no_memory(port);
 	port->has_complained = !peer->has_worked;
 	forget_peer(port);
 	set_timer(port, true);

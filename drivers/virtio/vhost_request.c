@@ -238,6 +238,15 @@ static int remove_region(struct vhost_port *port, struct vhost_msg *msg,
 
 /* ---- rings ---- */
 
+/* After a message about it; memory has come before its address. */
+static void start_ring(struct vhost_port *port, struct vhost_ring *ring)
+{
+	if (ring->has_addr && ring->has_kick && ring->is_enabled &&
+	    port->peer.memory.n == 0)
+		mri_vhost_say_no_memory(port);
+	mri_vhost_ring_start(port, ring);
+}
+
 static int set_vring_num(struct vhost_port *port, struct vhost_msg *msg,
 			 struct mr_reason *reason)
 {
@@ -263,7 +272,7 @@ static int set_vring_addr(struct vhost_port *port, struct vhost_msg *msg,
 	mri_vhost_ring_stop(ring);
 	ring->addr = msg->addr;
 	ring->has_addr = true;
-	mri_vhost_ring_start(port, ring);
+	start_ring(port, ring);
 	return 0;
 }
 
@@ -277,7 +286,7 @@ static int set_vring_base(struct vhost_port *port, struct vhost_msg *msg,
 	mri_vhost_ring_stop(ring);
 	ring->position = msg->vring.value;
 	ring->has_position = true;
-	mri_vhost_ring_start(port, ring);
+	start_ring(port, ring);
 	return 0;
 }
 
@@ -307,7 +316,7 @@ static int set_vring_enable(struct vhost_port *port, struct vhost_msg *msg,
 		return reject(port, "switch of a ring", reason);
 	ring->is_enabled = msg->vring.value == 1;
 	if (ring->is_enabled)
-		mri_vhost_ring_start(port, ring);
+		start_ring(port, ring);
 	else
 		mri_vhost_ring_stop(ring);
 	return 0;
@@ -365,7 +374,7 @@ static int set_vring_kick(struct vhost_port *port, struct vhost_msg *msg,
 	mri_vhost_ring_stop(ring);
 	mri_vhost_ring_set_driver_fd(ring, fd);
 	ring->has_kick = true;
-	mri_vhost_ring_start(port, ring);
+	start_ring(port, ring);
 	return 0;
 }
 
@@ -380,7 +389,7 @@ static int set_vring_call(struct vhost_port *port, struct vhost_msg *msg,
 	mri_vhost_ring_stop(ring);
 	mr_fd_close(ring->vq.kick_fd);
 	ring->vq.kick_fd = fd;
-	mri_vhost_ring_start(port, ring);
+	start_ring(port, ring);
 	mri_virtio_kick(fd); /* what was used before went to the old one */
 	return 0;
 }

@@ -154,3 +154,15 @@ def test_a_guest_reaches_a_server_through_a_nat(lab):
     assert nat.wait() == 0, nat.err.text()
     final = json.loads(nat.out.text().splitlines()[-1])
     assert final["invariants_hold"] and final["conserved"], final
+
+
+def test_memory_that_is_not_shared(lab):
+    """The line names QEMU's option, and the next guest works."""
+    switch = Switch(lab)
+    with new_guest(switch.paths[0], is_shared=False) as one:
+        switch.running.says("memory-backend-memfd", 60)
+        switch.running.says("share=on")
+    with new_guest(switch.paths[0]) as one, new_guest(switch.paths[1]) as other:
+        configure(one, 0)
+        configure(other, 1)
+        assert ping(one, address(1)) == 3
