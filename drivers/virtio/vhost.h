@@ -67,6 +67,14 @@ static inline uint8_t *vhost_find(const struct vhost_memory *memory,
 	return NULL;
 }
 
+/* While the guest migrates: bits of the pages that were written. */
+struct vhost_log {
+	uint8_t *bits;
+	uint64_t n_bytes; /* of them */
+	void *mapping;    /* NULL: nobody migrates */
+	uint64_t mapped_bytes;
+};
+
 enum vhost_state {
 	VHOST_STOPPED, /* the ring belongs to mr_port_poll() */
 	VHOST_RUNS,
@@ -74,7 +82,6 @@ enum vhost_state {
 	VHOST_SHARES, /* tx: bursts use the ring at `shared`, under its lock */
 };
 
-struct vhost_log;
 struct vhost_port;
 
 /* One ring of the peer. */
@@ -88,9 +95,7 @@ struct vhost_ring {
 	bool is_armed;
 	uint32_t header_bytes;
 	const struct vhost_memory *memory;
-	const struct vhost_log *log;       /* NULL: nobody migrates */
-	uint64_t used_log_addr;            /* guest address; 0: not logged */
-	struct vhost_in_flight *in_flight; /* NULL: none */
+	const struct vhost_log *log; /* NULL: nobody migrates */
 	/* Cold: what messages have set. */
 	struct vhost_vring_addr addr;
 	struct vhost_port *port;
@@ -110,7 +115,8 @@ struct vhost_rxq {
 	uint64_t features; /* negotiated */
 	uint8_t *memory;   /* the region */
 	uint32_t page_bytes, headroom_bytes, room_bytes;
-	uint32_t n_segs; /* entries of a frame, at most */
+	uint32_t n_segs;   /* entries of a frame, at most */
+	uint64_t rarp_mac; /* atomic: to be announced; 0: none */
 };
 
 struct vhost_txq {
@@ -138,6 +144,7 @@ struct vhost_peer {
 	uint8_t status;  /* VIRTIO_STATUS_* */
 	bool has_worked; /* all of its first pair has run */
 	struct vhost_memory memory;
+	struct vhost_log log;
 	struct vhost_msg msg; /* being received */
 	uint32_t n_received;
 	int fds[VHOST_MAX_REGIONS]; /* that came with it */
@@ -216,6 +223,12 @@ static inline void vhost_leave_tx(struct vhost_ring *ring,
 int mri_vhost_memory_add(struct vhost_port *port,
 			 const struct vhost_region *region, int fd,
 			 struct mr_reason *reason);
+/*
+ * Map the first *n_bytes of a file that cannot shrink, rounded up to its
+ * blocks.
+ */
+int mri_vhost_map(const struct vhost_port *port, int fd, uint64_t *n_bytes,
+		  void **ret_mapping, struct mr_reason *reason);
 /* -ENOENT: there is none like that. */
 int mri_vhost_memory_remove(struct vhost_memory *memory,
 			    const struct vhost_region *region);
@@ -223,6 +236,15 @@ void mri_vhost_memory_clear(struct vhost_memory *memory);
 /* Where n_bytes at a user address are here; NULL: not in one piece. */
 void *mri_vhost_memory_at(const struct vhost_memory *memory, uint64_t user_addr,
 			  uint64_t n_bytes);
+
+/* vhost_log.c */
+int mri_vhost_log_set(struct vhost_port *port, int fd, uint64_t n_bytes,
+		      uint64_t offset, struct mr_reason *reason);
+void mri_vhost_log_clear(struct vhost_log *log);
+/* For a ring with a log: bytes of the guest, or of the ring, were written. */
+void mri_vhost_log_bytes(const struct vhost_ring *ring, const void *bytes,
+			 uint64_t n_bytes);
+void mri_vhost_log_ring(const struct vhost_ring *ring);
 
 /* vhost_ring.c */
 int mri_vhost_rings_open(struct vhost_port *port, struct mr_reason *reason);
@@ -243,6 +265,8 @@ void mri_vhost_ring_reset(struct vhost_ring *ring);
 void mri_vhost_ring_set_driver_fd(struct vhost_ring *ring, int fd);
 /* Where it goes on, as messages have it. It is stopped. */
 uint32_t mri_vhost_ring_position(const struct vhost_ring *ring);
+/* Make who sleeps on it look again. */
+void mri_vhost_ring_wake(const struct vhost_ring *ring);
 /* A burst is here: no kicks. */
 void mri_vhost_ring_disarm(struct vhost_ring *ring);
 int mri_vhost_rx_arm(struct mr_queue *queue);

@@ -381,6 +381,7 @@ static inline bool vhost_use_all(struct vhost_reader *reader,
 	struct virtio_vq *vq = &reader->ring->vq;
 	const uint32_t old = vq->n_used;
 	uint32_t number = old;
+	bool is_called;
 
 	if (reader->n_chains == 0)
 		return false;
@@ -396,7 +397,10 @@ static inline bool vhost_use_all(struct vhost_reader *reader,
 	vq->n_used = (uint16_t)(is_packed ? old + reader->number - vq->n_avail :
 					    old + reader->n_chains);
 	vq->n_avail = reader->number;
-	return vhost_show_used(vq, old, is_packed);
+	is_called = vhost_show_used(vq, old, is_packed);
+	if (reader->ring->log != NULL)
+		mri_vhost_log_ring(reader->ring);
+	return is_called;
 }
 
 #endif

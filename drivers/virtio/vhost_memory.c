@@ -94,13 +94,35 @@ static int check_file(const struct vhost_port *port, int fd, uint64_t n_bytes,
 	return 0;
 }
 
+int mri_vhost_map(const struct vhost_port *port, int fd, uint64_t *n_bytes,
+		  void **ret_mapping, struct mr_reason *reason)
+{
+	uint64_t block_bytes = 1;
+	const int err = check_file(port, fd, *n_bytes, &block_bytes, reason);
+	void *mapping;
+
+	if (err < 0)
+		return err;
+	/* From 0 on and whole blocks, since huge pages allow nothing else. */
+	*n_bytes = (*n_bytes + block_bytes - 1) / block_bytes * block_bytes;
+	mapping =
+		mmap(NULL, *n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (mapping == MAP_FAILED)
+		return mr_fail(reason, -ENOMEM,
+			       "%s: cannot map the peer's memory: %s",
+			       port->base.info->name, mr_strerror(errno));
+	(void)madvise(mapping, *n_bytes, MADV_DONTFORK);
+	(void)madvise(mapping, *n_bytes, MADV_DONTDUMP);
+	*ret_mapping = mapping;
+	return 0;
+}
+
 int mri_vhost_memory_add(struct vhost_port *port, const struct vhost_region *r,
 			 int fd, struct mr_reason *reason)
 {
 	struct vhost_memory *memory = &port->peer.memory;
 	const char *const name = port->base.info->name;
-	uint64_t n_bytes = r->offset + r->n_bytes, block_bytes = 1;
-	struct vhost_area *area = &memory->areas[memory->n];
+	uint64_t mapped_bytes = r->offset + r->n_bytes;
 	void *mapping;
 	int err;
 
@@ -114,24 +136,13 @@ int mri_vhost_memory_add(struct vhost_port *port, const struct vhost_region *r,
 			       "%s: the peer has more memory than %u MiB; "
 			       "memory= sets the limit",
 			       name, port->options.memory_mib);
-	err = check_file(port, fd, n_bytes, &block_bytes, reason);
+	err = mri_vhost_map(port, fd, &mapped_bytes, &mapping, reason);
 	if (err < 0)
 		return err;
-	/* From 0 on and whole blocks, since huge pages allow nothing else. */
-	n_bytes = (n_bytes + block_bytes - 1) / block_bytes * block_bytes;
-	mapping =
-		mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (mapping == MAP_FAILED)
-		return mr_fail(reason, -ENOMEM,
-			       "%s: cannot map the peer's memory: %s", name,
-			       mr_strerror(errno));
-	(void)madvise(mapping, n_bytes, MADV_DONTFORK);
-	(void)madvise(mapping, n_bytes, MADV_DONTDUMP);
-	*area = (struct vhost_area){
+	memory->areas[memory->n++] = (struct vhost_area){
 		r->guest_addr, r->n_bytes, (uint8_t *)mapping + r->offset,
-		r->user_addr,  mapping,    n_bytes
+		r->user_addr,  mapping,    mapped_bytes
 	};
-	memory->n++;
 	return 0;
 }
 

@@ -65,6 +65,7 @@ static void forget_peer(struct vhost_port *port)
 	for (uint32_t i = 0; i < 2 * port->options.n_queues; i++)
 		mri_vhost_ring_reset(vhost_ring_of(port, i));
 	mri_vhost_memory_clear(&peer->memory);
+	mri_vhost_log_clear(&peer->log);
 	drop_fds(peer);
 	mr_fd_close(peer->fd);
 	*peer = (struct vhost_peer){ .fd = -1 };

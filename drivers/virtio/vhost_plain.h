@@ -20,8 +20,7 @@ struct vhost_plain {
 
 static inline bool vhost_takes_plain(const struct vhost_ring *ring)
 {
-	return ring->header_bytes == VIRTIO_HEADER_BYTES && ring->log == NULL &&
-	       ring->in_flight == NULL;
+	return ring->header_bytes == VIRTIO_HEADER_BYTES && ring->log == NULL;
 }
 
 /* An area, in registers. */

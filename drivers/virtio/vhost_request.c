@@ -17,7 +17,8 @@ static const uint64_t our_protocol =
 	UINT64_C(1) << VHOST_P_MQ | UINT64_C(1) << VHOST_P_REPLY_ACK |
 	UINT64_C(1) << VHOST_P_MTU | UINT64_C(1) << VHOST_P_RESET_DEVICE |
 	UINT64_C(1) << VHOST_P_CONFIGURE_MEM_SLOTS |
-	UINT64_C(1) << VHOST_P_STATUS;
+	UINT64_C(1) << VHOST_P_STATUS | UINT64_C(1) << VHOST_P_LOG_SHMFD |
+	UINT64_C(1) << VHOST_P_RARP;
 
 static const char *name_of(const struct vhost_port *port)
 {
@@ -47,11 +48,15 @@ static void reply_u64(struct vhost_msg *msg, uint64_t value)
 
 /* ---- features ---- */
 
+/* Besides those of virtio. */
+static const uint64_t our_features = UINT64_C(1) << VHOST_F_PROTOCOL_FEATURES |
+				     UINT64_C(1) << VHOST_F_LOG_ALL;
+
 static int get_features(struct vhost_port *port, struct vhost_msg *msg,
 			struct mr_reason *reason)
 {
 	(void)reason;
-	reply_u64(msg, port->offered | virtio_bit(VHOST_F_PROTOCOL_FEATURES));
+	reply_u64(msg, port->offered | our_features);
 	return 0;
 }
 
@@ -84,8 +89,7 @@ void mri_vhost_apply_features(struct vhost_port *port, uint64_t features)
 static int set_features(struct vhost_port *port, struct vhost_msg *msg,
 			struct mr_reason *reason)
 {
-	const uint64_t offered =
-		port->offered | virtio_bit(VHOST_F_PROTOCOL_FEATURES);
+	const uint64_t offered = port->offered | our_features;
 
 	if (msg->u64 & ~offered)
 		return mr_fail(reason, -EINVAL,
@@ -234,6 +238,31 @@ static int remove_region(struct vhost_port *port, struct vhost_msg *msg,
 	err = mri_vhost_memory_remove(&port->peer.memory, &region);
 	mri_vhost_rings_start(port);
 	return err < 0 ? reject(port, "piece of memory to remove", reason) : 0;
+}
+
+/* ---- migration ---- */
+
+static int set_log(struct vhost_port *port, struct vhost_msg *msg,
+		   struct mr_reason *reason)
+{
+	int err;
+
+	mri_vhost_rings_stop(port);
+	err = mri_vhost_log_set(port, port->peer.fds[0], msg->log.n_bytes,
+				msg->log.offset, reason);
+	mri_vhost_rings_start(port);
+	reply_u64(msg, 0);
+	return err;
+}
+
+/* The guest is here now: its switch is to learn that from a frame. */
+static int send_rarp(struct vhost_port *port, struct vhost_msg *msg,
+		     struct mr_reason *reason)
+{
+	(void)reason;
+	__atomic_store_n(&port->rxqs[0].rarp_mac, msg->u64, __ATOMIC_RELAXED);
+	mri_vhost_ring_wake(&port->rxqs[0].ring);
+	return 0;
 }
 
 /* ---- rings ---- */
@@ -425,6 +454,9 @@ static const struct request requests[VHOST_N_REQUESTS] = {
 	[VHOST_SET_OWNER] = { do_nothing, 0, 0, false },
 	[VHOST_RESET_OWNER] = { do_nothing, 0, 0, false },
 	[VHOST_SET_MEM_TABLE] = { set_table, ANY_BYTES, ANY_FDS, false },
+	[VHOST_SET_LOG_BASE] = { set_log, 16, 1, true },
+	[VHOST_SET_LOG_FD] = { do_nothing, 8, ANY_FDS, false },
+	[VHOST_SEND_RARP] = { send_rarp, 8, 0, false },
 	[VHOST_SET_VRING_NUM] = { set_vring_num, 8, 0, false },
 	[VHOST_SET_VRING_ADDR] = { set_vring_addr,
 				   sizeof(struct vhost_vring_addr), 0, false },

@@ -192,7 +192,7 @@ static bool map_split(struct vhost_ring *ring)
 	return true;
 }
 
-static void wake(const struct vhost_ring *ring)
+void mri_vhost_ring_wake(const struct vhost_ring *ring)
 {
 	mri_virtio_kick(ring->wake_fd);
 }
@@ -200,7 +200,7 @@ static void wake(const struct vhost_ring *ring)
 static void set_state(struct vhost_ring *ring, enum vhost_state state)
 {
 	__atomic_store_n(&ring->state, state, __ATOMIC_RELEASE);
-	wake(ring);
+	mri_vhost_ring_wake(ring);
 }
 
 static bool map_ring(struct vhost_ring *ring)
@@ -230,8 +230,10 @@ void mri_vhost_ring_start(struct vhost_port *port, struct vhost_ring *ring)
 					 virtio_bit(VIRTIO_F_MRG_RXBUF)) ?
 				     VIRTIO_HEADER_BYTES :
 				     VHOST_OLD_HEADER_BYTES;
-	ring->used_log_addr =
-		ring->addr.flags & VHOST_RING_LOGS_USED ? ring->addr.log : 0;
+	ring->log = vhost_has(features, VHOST_F_LOG_ALL) &&
+				    port->peer.log.mapping != NULL ?
+			    &port->peer.log :
+			    NULL;
 	mri_vhost_ring_disarm(ring);
 	ring->is_running = true;
 	set_state(ring, VHOST_RUNS);

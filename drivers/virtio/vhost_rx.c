@@ -6,9 +6,19 @@
  *
  * Source: virtio 1.2, 5.1.6.2.
  */
+#include <arpa/inet.h>
+
+#include <millrace/wire.h>
+
 #include "vhost_chain.h"
 #include "vhost_plain.h"
 #include "virtio_header.h"
+
+enum {
+	ETHER_RARP = 0x8035, /* RFC 903 */
+	RARP_REQUEST = 3,
+	MIN_WIRE_BYTES = 60,
+};
 
 /* A frame that is about to be copied. */
 struct source {
@@ -365,6 +375,40 @@ receive(struct vhost_rxq *rxq, struct mr_cache *cache, struct mr_frame *frames,
 	return n_done;
 }
 
+/* The RARP request of a guest that has just arrived. Returns entries. */
+__attribute__((noinline)) static uint32_t announce(struct vhost_rxq *rxq,
+						   struct mr_cache *cache,
+						   struct mr_frame *frame,
+						   struct mr_meta *meta)
+{
+	const uint64_t mac =
+		__atomic_exchange_n(&rxq->rarp_mac, 0, __ATOMIC_RELAXED);
+	struct mr_arp arp = { .hardware = htons(1),
+			      .protocol = htons(MR_ETHER_IPV4),
+			      .hardware_bytes = 6,
+			      .protocol_bytes = 4,
+			      .op = htons(RARP_REQUEST) };
+	uint8_t bytes[MIN_WIRE_BYTES] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+	uint64_t page;
+
+	if (mr_frag_alloc_bulk(cache, &page, 1, rxq->page_bytes) == 0)
+		return 0;
+	memcpy(bytes + 6, &mac, 6);
+	bytes[12] = ETHER_RARP >> 8;
+	bytes[13] = ETHER_RARP & 0xff;
+	memcpy(arp.sender_mac, &mac, 6);
+	memcpy(arp.target_mac, &mac, 6);
+	memcpy(bytes + 14, &arp, sizeof(arp));
+	*frame = (struct mr_frame){ page + rxq->headroom_bytes, sizeof(bytes),
+				    0 };
+	memcpy(rxq->memory + frame->addr, bytes, sizeof(bytes));
+	if (meta != NULL)
+		meta->valid = 0;
+	mr_counter_add(&rxq->base.stats.delivered, 1);
+	mr_counter_add(&rxq->base.stats.bytes, sizeof(bytes));
+	return 1;
+}
+
 uint32_t mri_vhost_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
 			    struct mr_frame *frames, struct mr_meta *meta,
 			    uint32_t n)
@@ -380,5 +424,9 @@ uint32_t mri_vhost_rx_burst(struct mr_rxq *base, struct mr_cache *cache,
 			 receive(rxq, cache, frames, meta, n, true) :
 			 receive(rxq, cache, frames, meta, n, false);
 	virtio_leave(&rxq->ring.vq);
+	if (__atomic_load_n(&rxq->rarp_mac, __ATOMIC_RELAXED) != 0 &&
+	    n_done < n)
+		n_done += announce(rxq, cache, &frames[n_done],
+				   meta != NULL ? &meta[n_done] : NULL);
 	return n_done;
 }

@@ -79,7 +79,7 @@ find_room(const struct vhost_txq *txq, struct round *round,
 }
 
 /* Copy a frame behind its header, and note what went into each chain. */
-static void copy_frame(const struct vhost_txq *txq, struct round *round,
+static void copy_bytes(const struct vhost_txq *txq, struct round *round,
 		       const struct target *target,
 		       struct virtio_header *header)
 {
@@ -101,6 +101,36 @@ static void copy_frame(const struct vhost_txq *txq, struct round *round,
 			n < left ? (uint32_t)n : left;
 		left -= round->written[target->first + i];
 	}
+}
+
+/* Log the pieces of a frame that was copied; copying has moved the round's. */
+__attribute__((noinline)) static void copy_and_log(const struct vhost_txq *txq,
+						   struct round *round,
+						   const struct target *target,
+						   struct virtio_header *header)
+{
+	const struct vhost_reader *reader = &round->reader;
+	const uint32_t first = reader->chains[target->first].first;
+	struct vhost_piece pieces[VHOST_PIECES];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < target->n_chains; i++)
+		n += reader->chains[target->first + i].n_pieces;
+	memcpy(pieces, &reader->pieces[first], n * sizeof(pieces[0]));
+	copy_bytes(txq, round, target, header);
+	for (uint32_t i = 0; i < n; i++)
+		mri_vhost_log_bytes(reader->ring, pieces[i].bytes,
+				    pieces[i].n_bytes);
+}
+
+static void copy_frame(const struct vhost_txq *txq, struct round *round,
+		       const struct target *target,
+		       struct virtio_header *header)
+{
+	if (round->reader.ring->log != NULL)
+		copy_and_log(txq, round, target, header);
+	else
+		copy_bytes(txq, round, target, header);
 }
 
 static inline __attribute__((always_inline)) void

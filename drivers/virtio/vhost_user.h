@@ -31,8 +31,6 @@ enum vhost_request {
 	VHOST_SET_VRING_ENABLE = 18,
 	VHOST_SEND_RARP = 19,
 	VHOST_SET_MTU = 20,
-	VHOST_GET_INFLIGHT_FD = 31,
-	VHOST_SET_INFLIGHT_FD = 32,
 	VHOST_RESET_DEVICE = 34,
 	VHOST_GET_MAX_MEM_SLOTS = 36,
 	VHOST_ADD_MEM_REG = 37,
@@ -57,7 +55,6 @@ enum {
 	VHOST_P_RARP = 2,
 	VHOST_P_REPLY_ACK = 3,
 	VHOST_P_MTU = 4,
-	VHOST_P_INFLIGHT_SHMFD = 12,
 	VHOST_P_RESET_DEVICE = 13,
 	VHOST_P_CONFIGURE_MEM_SLOTS = 15,
 	VHOST_P_STATUS = 16,
@@ -66,7 +63,6 @@ enum {
 	VHOST_MAX_REGIONS = 8, /* that every back end takes, */
 	VHOST_MAX_SLOTS = 32,  /* and that we use of more */
 	VHOST_HEADER_BYTES = 12,
-	VHOST_RING_LOGS_USED = 1, /* in vhost_vring_addr.flags */
 };
 
 /* Memory of the front end: where its addresses and the fd's bytes meet. */
@@ -110,12 +106,6 @@ struct vhost_msg {
 			uint64_t n_bytes;
 			uint64_t offset;
 		} log;
-		struct {
-			uint64_t n_bytes;
-			uint64_t offset;
-			uint16_t n_queues;
-			uint16_t n_entries;
-		} in_flight;
 	};
 } __attribute__((packed));
 

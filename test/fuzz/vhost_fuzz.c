@@ -30,6 +30,8 @@ enum {
 	RING_BYTES = 0x1000, /* of a pair's ring: desc, avail, used */
 	AVAIL_AT = 0x400,
 	USED_AT = 0x800,
+	LOG_AT = 4 * RING_BYTES,
+	LOG_BYTES = 36, /* for fewer pages than there are */
 	UNTOUCHED = 0xa5,
 };
 
@@ -49,6 +51,7 @@ const struct fuzz_seed fuzz_seeds[] = {
 	SEED("\x01\0\x25\1\x28" POLL "\0\x26\1\x28" POLL "\0\x0b\1\x08" RX),
 	SEED("\x01\1\x40nonsense instead of messages, in bytes" POLL),
 	SEED("\x11\2\0\4\x08\0\0\1\0\0\0\1\0" RX RX),
+	SEED("\x21" DESC("\0\0", "\x80\0") "\7\0\0\x20\x80\1\2\0" RX TX),
 	{ NULL, 0 },
 };
 
@@ -152,6 +155,7 @@ static uint64_t features_of(uint8_t choice)
 				      UINT64_C(1) << VIRTIO_F_GUEST_TSO4 |
 				      UINT64_C(1) << VIRTIO_F_HOST_TSO4 :
 			      0) |
+	       (choice & 32 ? UINT64_C(1) << VHOST_F_LOG_ALL : 0) |
 	       UINT64_C(1) << VHOST_F_PROTOCOL_FEATURES;
 }
 
@@ -190,7 +194,14 @@ static void set_up(struct run *run, uint8_t choice)
 					.n_bytes = sizeof(slot.slot),
 					.slot.region = shared_region() };
 
+	const struct vhost_msg log = { .request = VHOST_SET_LOG_BASE,
+				       .flags = VHOST_VERSION,
+				       .n_bytes = sizeof(log.log),
+				       .log = { LOG_BYTES, LOG_AT } };
+
 	run->is_packed = choice & 2;
+	if (choice & 32)
+		send_message(run, &log, world.memory_fd);
 	say_u64(run, VHOST_SET_FEATURES, features_of(choice), -1);
 	send_message(run, &slot, world.memory_fd);
 	start_ring(run, 0);

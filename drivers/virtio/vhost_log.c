@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The log of written guest pages, while a guest migrates: a bitmap in the VMM's
+ * memory, with a bit per page of 4 KiB of guest addresses. The VMM copies those
+ * pages again.
+ *
+ * Bursts log what they write into buffers, and the whole ring, since only a
+ * migration pays for that.
+ *
+ * Source: QEMU, docs/interop/vhost-user.rst, "Migration".
+ */
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "vhost.h"
+
+enum { PAGE_SHIFT = 12 };
+
+void mri_vhost_log_clear(struct vhost_log *log)
+{
+	if (log->mapping != NULL)
+		munmap(log->mapping, log->mapped_bytes);
+	*log = (struct vhost_log){ 0 };
+}
+
+int mri_vhost_log_set(struct vhost_port *port, int fd, uint64_t n_bytes,
+		      uint64_t offset, struct mr_reason *reason)
+{
+	struct vhost_log *log = &port->peer.log;
+	uint64_t mapped_bytes = n_bytes + offset;
+	int err;
+
+	mri_vhost_log_clear(log);
+	if (n_bytes == 0 || mapped_bytes < n_bytes)
+		return mr_fail(reason, -EINVAL,
+			       "%s: the peer's log of pages is invalid",
+			       port->base.info->name);
+	err = mri_vhost_map(port, fd, &mapped_bytes, &log->mapping, reason);
+	if (err < 0)
+		return err;
+	log->mapped_bytes = mapped_bytes;
+	log->bits = (uint8_t *)log->mapping + offset;
+	log->n_bytes = n_bytes;
+	return 0;
+}
+
+/* The guest address of bytes that are mapped here; false: of none. */
+static bool find_guest_addr(const struct vhost_memory *memory,
+			    const uint8_t *bytes, uint64_t *ret_addr)
+{
+	for (uint32_t i = 0; i < memory->n; i++) {
+		const struct vhost_area *area = &memory->areas[i];
+		const uint64_t offset =
+			(uintptr_t)bytes - (uintptr_t)area->bytes;
+
+		if (offset >= area->n_bytes)
+			continue;
+		*ret_addr = area->guest_addr + offset;
+		return true;
+	}
+	return false;
+}
+
+void mri_vhost_log_bytes(const struct vhost_ring *ring, const void *bytes,
+			 uint64_t n_bytes)
+{
+	const struct vhost_log *log = ring->log;
+	uint64_t addr;
+
+	if (n_bytes == 0 || !find_guest_addr(ring->memory, bytes, &addr))
+		return;
+	for (uint64_t page = addr >> PAGE_SHIFT;
+	     page <= (addr + n_bytes - 1) >> PAGE_SHIFT; page++)
+		if (page / 8 < log->n_bytes)
+			__atomic_fetch_or(&log->bits[page / 8],
+					  (uint8_t)(1u << page % 8),
+					  __ATOMIC_RELAXED);
+}
+
+void mri_vhost_log_ring(const struct vhost_ring *ring)
+{
+	const struct virtio_vq *vq = &ring->vq;
+	const uint64_t n = vq->n_entries;
+
+	if (vq->is_packed) {
+		mri_vhost_log_bytes(ring, vq->packed,
+				    n * sizeof(vq->packed[0]));
+		mri_vhost_log_bytes(ring, vq->device_event,
+				    sizeof(*vq->device_event));
+		return;
+	}
+	mri_vhost_log_bytes(ring, vq->used,
+			    4 + n * sizeof(struct virtio_used_entry) + 2);
+}
