@@ -19,6 +19,12 @@ struct far_end {
 /* Of the first port and the second. */
 static struct far_end ends[2];
 
+/* Our port listens, and the back end connects. */
+static bool is_server(const struct harness *harness)
+{
+	return harness->fixture == &fixture_virtio_user_server;
+}
+
 static void name_socket(const struct harness *harness, char *path, size_t n)
 {
 	snprintf(path, n, "/tmp/conformance-user-%d-%u.sock", (int)getpid(),
@@ -45,8 +51,9 @@ static void open_far(struct harness *harness, struct far_end *end,
 	struct mr_reason why = { .text = "" };
 	char spec[128];
 
-	snprintf(spec, sizeof(spec), "vhost:%s,queues=%u%s", path,
-		 wish->n_queues, wish->is_sg ? ",mtu=9000" : "");
+	snprintf(spec, sizeof(spec), "vhost:%s,queues=%u%s%s", path,
+		 wish->n_queues, wish->is_sg ? ",mtu=9000" : "",
+		 is_server(harness) ? ",client=on" : "");
 	if (mr_ctx_create(NULL, &end->ctx, &why) < 0 ||
 	    mr_pool_create(end->ctx, &config, &end->pool, &why) < 0)
 		fail_msg("%s", why.text);
@@ -67,9 +74,10 @@ static void setup(struct harness *harness)
 	name_socket(harness, path, sizeof(path));
 	open_far(harness, &ends[harness->number], path);
 	snprintf(harness->spec, sizeof(harness->spec),
-		 "virtio-user:%s,ring=%u,queues=%u,csum=off%s", path,
+		 "virtio-user:%s,ring=%u,queues=%u,csum=off%s%s", path,
 		 wish->ring_entries, wish->n_queues,
-		 wish->is_sg ? ",sg=on,mtu=9000" : "");
+		 wish->is_sg ? ",sg=on,mtu=9000" : "",
+		 is_server(harness) ? ",server=on" : "");
 }
 
 static void teardown(struct harness *harness)
@@ -114,21 +122,17 @@ static const struct bad_spec bad_specs[] = {
 	{ NULL, 0, NULL },
 };
 
-const struct fixture fixture_virtio_user = {
-	.driver = "virtio-user",
-	.sink_spec = "null:",
-	.ring_entries = 512,
-	.traits = FIXTURE_IN | FIXTURE_OUT | FIXTURE_LIVE | FIXTURE_SG |
-		  FIXTURE_CHECKS | FIXTURE_QUEUES | FIXTURE_RANDOM_MAC |
-		  FIXTURE_LED,
-	.max_frame_bytes = 1514,
-	.max_sg_frame_bytes = 9014,
-	.n_sleeps = 2000,
-	.n_reopens = 20,
-	.bad_specs = bad_specs,
-	.setup = setup,
-	.opened = wait_for_far,
-	.teardown = teardown,
-	.inject = far_port_inject,
-	.collect = far_port_collect,
+#define OVER_VHOST                                                             \
+	.driver = "virtio-user", .sink_spec = "null:", .ring_entries = 512,    \
+	.traits = FIXTURE_IN | FIXTURE_OUT | FIXTURE_LIVE | FIXTURE_SG |       \
+		  FIXTURE_CHECKS | FIXTURE_QUEUES | FIXTURE_RANDOM_MAC |       \
+		  FIXTURE_LED,                                                 \
+	.max_frame_bytes = 1514, .max_sg_frame_bytes = 9014, .n_sleeps = 2000, \
+	.n_reopens = 20, .bad_specs = bad_specs, .setup = setup,               \
+	.opened = wait_for_far, .teardown = teardown,                          \
+	.inject = far_port_inject, .collect = far_port_collect
+
+const struct fixture fixture_virtio_user = { OVER_VHOST };
+const struct fixture fixture_virtio_user_server = {
+	OVER_VHOST, .name = "virtio-user-server"
 };

@@ -11,6 +11,7 @@ const struct fixture *const suite_fixtures[] = { &fixture_null,
 						 &fixture_virtio,
 						 &fixture_virtio_plain,
 						 &fixture_virtio_user,
+						 &fixture_virtio_user_server,
 						 &fixture_tap,
 						 &fixture_vhost,
 						 NULL };

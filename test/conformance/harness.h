@@ -101,7 +101,8 @@ struct fixture {
 
 extern const struct fixture fixture_null, fixture_pair, fixture_ruled,
 	fixture_pcap, fixture_xdp, fixture_igb, fixture_e1000e, fixture_virtio,
-	fixture_virtio_plain, fixture_virtio_user, fixture_tap, fixture_vhost;
+	fixture_virtio_plain, fixture_virtio_user,
+	fixture_virtio_user_server, fixture_tap, fixture_vhost;
 
 /* A test's requirements. Zero is the default of each member. */
 struct wish {
