@@ -13,7 +13,6 @@ from lib.forwarder import Forwarder
 from lib.namespaces import wait_until
 from lib.process import NAT, Process, environment
 
-N_KILLS = 20
 PACKED = 34  # VIRTIO_F_RING_PACKED
 # rings of the guests, pairs of queues, options of our ports
 CASES = {
@@ -69,16 +68,21 @@ def test_two_guests_talk(lab, kind, queues, options):
         talk(one, other, 9000, queues)
 
 
-def test_we_are_killed(lab):
+@pytest.mark.parametrize("wire, options, n_kills", [
+    ("vhost", "", 20), ("vhost-server", ",client=on", 3)],
+    ids=["server", "client"])
+def test_we_are_killed(lab, wire, options, n_kills):
     """Again and again while data goes from one guest to another: QEMU calls
-    again, and the interfaces work on."""
-    switch = Switch(lab)
-    with new_guest(switch.paths[0]) as one, new_guest(switch.paths[1]) as other:
+    again, or we do, and the interfaces work on."""
+    switch = Switch(lab, options)
+    with new_guest(switch.paths[0], wire=wire) as one, \
+            new_guest(switch.paths[1], wire=wire) as other:
         configure(one, 0)
         configure(other, 1)
+        switch.wait_for_links(True, True)
         assert ping(one, address(1)) == 3
         transfer = Transfer(one, other, address(1), 64 << 20)
-        for _ in range(N_KILLS):
+        for _ in range(n_kills):
             n_before = transfer.n_got()
             wait_until("more has come",
                        lambda n=n_before: transfer.n_got() > n, 60)
