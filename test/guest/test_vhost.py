@@ -6,8 +6,8 @@ import json
 import pytest
 
 from guest import END_LIMIT_S
-from vhost import (Switch, Transfer, address, configure, do, lab,
-                   new_guest, ping, tcp, tcp_with)
+from vhost import (Arriving, Switch, Transfer, address, configure, do, lab,
+                   migrate, new_guest, ping, tcp, tcp_with)
 from lib import invariants
 from lib.forwarder import Forwarder
 from lib.namespaces import wait_until
@@ -170,3 +170,24 @@ def test_memory_that_is_not_shared(lab):
         configure(one, 0)
         configure(other, 1)
         assert ping(one, address(1)) == 3
+
+
+@pytest.mark.parametrize("kind", ["vhost-split", "vhost-packed"])
+def test_a_guest_moves_while_it_downloads(lab, kind):
+    """To another QEMU, at another port of a learning bridge."""
+    switch = Switch(lab, ",tso=on", 3, ["--mode", "learn"])
+    with new_guest(switch.paths[0], kind) as one, \
+            new_guest(switch.paths[1]) as other:
+        configure(one, 0)
+        configure(other, 1)
+        assert ping(one, address(1)) == 3
+        with Arriving(one, switch.paths[2]) as moved:
+            transfer = Transfer(other, one, address(0), 64 << 20)
+            wait_until("some has come", lambda: transfer.n_got() > 0, 60)
+            migrate(one, moved)
+            transfer.sink = moved
+            assert transfer.n_got() < transfer.n_bytes
+            one.process.kill()
+            transfer.finish()
+            assert ping(moved, address(1)) == 3
+        switch.running.stop(pending=True)
