@@ -154,8 +154,25 @@ static inline bool vhost_is_empty(const struct virtio_vq *vq,
 }
 
 /*
- * Use the first n that were read. n_bytes: written into each, at least one of
- * them; NULL: nothing. True: called the driver.
+ * Use the first n that were read from a packed ring, at least one, nothing of
+ * which was written, and which the driver takes in order: the last one's id
+ * stands for all (2.8.9). True: called the driver.
+ */
+static inline bool vhost_use_in_order(struct virtio_vq *vq,
+				      const struct vhost_plain *plain,
+				      uint32_t n)
+{
+	const uint32_t old = vq->n_used;
+
+	vhost_write_used(vq, old, plain[n - 1].id, 0, true);
+	vq->n_used = (uint16_t)(old + n);
+	vq->n_avail = (uint16_t)(vq->n_avail + n);
+	return vhost_show_used(vq, old, true);
+}
+
+/*
+ * Use the first n that were read, at least one. n_bytes: written into each;
+ * NULL: nothing. True: called the driver.
  */
 static inline __attribute__((always_inline)) bool
 vhost_use_plain(struct virtio_vq *vq, const struct vhost_plain *plain,

@@ -342,7 +342,9 @@ receive_plain(struct vhost_rxq *rxq, struct mr_cache *cache,
 		set_offloads(rxq, &headers, frames, n);
 	for (uint32_t i = 0; meta != NULL && i < n; i++)
 		virtio_header_meta(&headers.of[i], frames[i].len, &meta[i]);
-	if (vhost_use_plain(&rxq->ring.vq, plain, NULL, n, is_packed))
+	if (is_packed && vhost_has(rxq->features, VIRTIO_F_IN_ORDER) ?
+		    vhost_use_in_order(&rxq->ring.vq, plain, n) :
+		    vhost_use_plain(&rxq->ring.vq, plain, NULL, n, is_packed))
 		mr_counter_add(&rxq->base.stats.events[MR_RX_EVENT_WAKEUP], 1);
 	return n;
 }
