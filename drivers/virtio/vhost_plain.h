@@ -2,8 +2,7 @@
 /*
  * The common case of both bursts: a run of buffers that are one descriptor
  * each, and lie in one piece. What is different is left to vhost_chain.h, from
- * where the run ends; so is what is invalid, and a ring whose peer migrates or
- * has an area of descriptors in flight.
+ * where the run ends; so is what is invalid, and a ring whose peer migrates.
  *
  * Source: virtio 1.2, 2.7.13, 2.8.21, 5.1.6.
  */
