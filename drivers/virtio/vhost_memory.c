@@ -29,12 +29,16 @@ static bool is_sealed(int fd)
 }
 
 /* A file of FUSE, for example, may stop whoever reads it for good. */
-static bool is_memory(int fd)
+static bool is_memory(long type)
 {
-	struct statfs fs;
+	return type == TMPFS_MAGIC || type == HUGETLBFS_MAGIC;
+}
 
-	return fstatfs(fd, &fs) == 0 &&
-	       (fs.f_type == TMPFS_MAGIC || fs.f_type == HUGETLBFS_MAGIC);
+/* Whether no access to the file can kill this process. Where a hole is punched
+ * into huge pages, one does that once no huge page is free. */
+static bool is_safe(int fd, long type)
+{
+	return is_sealed(fd) && type != HUGETLBFS_MAGIC;
 }
 
 static bool overlap(uint64_t a, uint64_t n_a, uint64_t b, uint64_t n_b)
@@ -77,13 +81,17 @@ static int check_file(const struct vhost_port *port, int fd, uint64_t n_bytes,
 {
 	const char *const name = port->base.info->name;
 	struct stat status;
+	struct statfs fs;
 
-	if (!is_sealed(fd) && !(port->options.is_unsealed && is_memory(fd)))
+	if (fstatfs(fd, &fs) < 0 ||
+	    (!is_safe(fd, (long)fs.f_type) &&
+	     !(port->options.is_unsealed && is_memory((long)fs.f_type))))
 		return mr_fail(reason, -EPERM,
 			       "%s: the peer's memory can shrink, which would "
-			       "kill this process: use a memfd (QEMU: "
-			       "memory-backend-memfd,share=on), or trust the "
-			       "peer: `unsealed` takes tmpfs and hugetlbfs",
+			       "kill this process: use a memfd of small pages "
+			       "(QEMU: memory-backend-memfd,share=on), or "
+			       "trust the peer: `unsealed` takes tmpfs and "
+			       "hugetlbfs",
 			       name);
 	if (fstat(fd, &status) < 0 || status.st_size < 0 ||
 	    (uint64_t)status.st_size < n_bytes)

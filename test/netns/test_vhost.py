@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """vhost: ports, with virtio-user: ports of another process as the drivers."""
+import fcntl
+import os
+import socket
+import struct
 import sys
 import time
 from contextlib import contextmanager
@@ -15,6 +19,11 @@ from millrace import Error, Pool, Port  # noqa: E402
 FRAME = bytes.fromhex("0200000000020200000000010800") + bytes(50)
 
 
+ADD_MEM_REG = 37
+MEMORY_BYTES = 2 << 20
+MFD_HUGETLB = 4
+
+
 class Driver(Process):
     """Sends each frame back to the device."""
 
@@ -22,10 +31,6 @@ class Driver(Process):
         super().__init__(lab, lab.namespace("driver"),
                          [L2FWD, "--mode", "macswap", "--quiet",
                           f"virtio-user:{path}{options}"])
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
 
 
 class Device:
@@ -99,9 +104,67 @@ def test_socket_of_a_dead_process_is_replaced(lab, tmp_path):
     dead = Process(lab, lab.namespace("dead"),
                    [L2FWD, "--quiet", f"vhost:{path}", "null:"])
     wait_until("it listens", path.exists)
-    dead.process.kill()
-    dead.process.wait()
+    dead.kill()
     assert path.exists()
     with device_at(path) as device:
         Driver(lab, path)
         wait_until("the link is up", device.is_up)
+
+
+def share_memory(path, fd):
+    """A peer that shares a file, and does nothing else."""
+    peer = socket.socket(socket.AF_UNIX)
+    peer.connect(str(path))
+    message = struct.pack("<IIIQQQQQ", ADD_MEM_REG, 1, 40, 0, 0, MEMORY_BYTES,
+                          0x10000, 0)
+    socket.send_fds(peer, [message], [fd])
+    return peer
+
+
+def test_peer_that_speaks_another_protocol_is_dropped(lab, tmp_path):
+    path = tmp_path / "vm.sock"
+    device = Process(lab, lab.namespace("device"),
+                     [L2FWD, "--quiet", f"vhost:{path}", "null:"])
+    wait_until("it listens", path.exists)
+    with socket.socket(socket.AF_UNIX) as peer:
+        peer.connect(str(path))
+        peer.send(b"GET / HTTP/1.1\r\n\r\n")
+        device.says("does not speak vhost-user")
+
+
+def unsealed_file():
+    fd = os.open("/dev/shm", os.O_TMPFILE | os.O_RDWR, 0o600)
+    os.ftruncate(fd, MEMORY_BYTES)
+    return fd
+
+
+def sealed_huge_pages():
+    fd = os.memfd_create("guest", MFD_HUGETLB | os.MFD_ALLOW_SEALING)
+    os.ftruncate(fd, MEMORY_BYTES)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+    return fd
+
+
+@pytest.mark.parametrize("make", [unsealed_file, sealed_huge_pages])
+def test_memory_that_may_vanish_is_refused(lab, tmp_path, make):
+    path = tmp_path / "vm.sock"
+    device = Process(lab, lab.namespace("device"),
+                     [L2FWD, "--quiet", f"vhost:{path}", "null:"])
+    wait_until("it listens", path.exists)
+    fd = make()
+    with share_memory(path, fd) as peer:
+        assert peer.recv(1) == b"", "the connection ends"
+    os.close(fd)
+    assert device.says("`unsealed` takes")
+
+
+def test_memory_that_may_vanish_is_taken_if_trusted(tmp_path):
+    path = tmp_path / "vm.sock"
+    fd = unsealed_file()
+    with device_at(path, ",unsealed") as device, share_memory(path, fd) as peer:
+        device.is_up()
+        device.is_up()
+        peer.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            peer.recv(1)
+    os.close(fd)
