@@ -367,6 +367,9 @@ transmit(struct vhost_txq *txq, struct vhost_ring *ring, struct mr_cache *cache,
 		n_done += k;
 		if (k > 0)
 			continue;
+		/* Nothing to look at; invalid frames wait, too. */
+		if (vhost_is_empty(&ring->vq, is_packed))
+			break;
 		k = send_round(txq, ring, cache, frames + n_done, m, n - n_done,
 			       &room, is_packed);
 		if (k == 0 && room == ROOM_LATER)
