@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * vhost: the device's side of a virtio-net device whose driver is in a virtual
- * machine or another process. Options, opening, closing.
+ * vhost: the device side of virtio-net; the driver runs in a virtual machine or
+ * in another process. Options, opening, closing.
  *
  * Source: QEMU, docs/interop/vhost-user.rst; virtio 1.2, 5.1.
  */

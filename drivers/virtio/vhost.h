@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside of the vhost driver: the device's side of virtio-net, for a virtual
- * machine or another process that has the driver's.
+ * Internals of the vhost driver: the device side of virtio-net. The driver
+ * runs in a virtual machine or in another process.
  *
  *     guest's tx ring --> rx queue: copies each frame into our pages
  *     guest's rx ring <-- tx queue: copies each frame out of them
  *
- * mr_port_poll() has the socket, the table of the peer's memory, and the state
- * of the queues; a burst has its ring. poll stops a queue, that is, changes its
- * state and waits until no burst is inside, before it changes anything that
- * bursts read.
+ * mr_port_poll() owns the socket, the table of the peer's memory, and the state
+ * of the queues; a burst owns its ring. Before poll changes anything that
+ * bursts read, it stops the queue: it changes the state and waits until no
+ * burst is inside.
  *
  * Everything that the peer and its guest write is untrusted input: a descriptor
  * is loaded once, and checked before it is used.
@@ -26,7 +26,7 @@
 enum {
 	VHOST_MAX_PAIRS = 64,
 	VHOST_MIN_FRAME_BYTES = 14, /* an Ethernet header */
-	/* What a frame has besides the packet: that, and a VLAN tag. */
+	/* What a frame adds to the packet: that header and a VLAN tag. */
 	VHOST_LINK_BYTES = 14 + 4,
 	VHOST_MAX_GSO_BYTES = 65535 + VHOST_LINK_BYTES,
 	VHOST_OLD_HEADER_BYTES = 10, /* before virtio 1.0, without merging */
@@ -48,8 +48,8 @@ struct vhost_memory {
 };
 
 /*
- * Where a guest address is here; *n_bytes shrinks to what is contiguous. NULL:
- * nowhere.
+ * Translate a guest address. *n_bytes shrinks to what is contiguous. NULL: the
+ * address is not mapped.
  */
 static inline uint8_t *vhost_find(const struct vhost_memory *memory,
 				  uint64_t addr, uint32_t *n_bytes)
@@ -67,11 +67,11 @@ static inline uint8_t *vhost_find(const struct vhost_memory *memory,
 	return NULL;
 }
 
-/* While the guest migrates: bits of the pages that were written. */
+/* The bitmap of written pages, while the guest migrates. */
 struct vhost_log {
 	uint8_t *bits;
 	uint64_t n_bytes; /* of them */
-	void *mapping;    /* NULL: nobody migrates */
+	void *mapping;    /* NULL: no migration */
 	uint64_t mapped_bytes;
 };
 
@@ -95,17 +95,17 @@ struct vhost_ring {
 	bool is_armed;
 	uint32_t header_bytes;
 	const struct vhost_memory *memory;
-	const struct vhost_log *log; /* NULL: nobody migrates */
-	/* Cold: what messages have set. */
+	const struct vhost_log *log; /* NULL: no migration */
+	/* Cold: set by messages. */
 	struct vhost_vring_addr addr;
 	struct vhost_port *port;
 	uint32_t number;
-	uint32_t position; /* where to go on at the next start */
+	uint32_t position; /* where the next start resumes */
 	bool has_addr, has_kick, has_position, is_enabled, has_complained;
 	bool is_running; /* as mr_port_poll() sees it */
 	int driver_fd;   /* the driver kicks; -1: none, it is polled */
-	int error_fd;    /* we tell that it is broken; -1: none */
-	int wake_fd;     /* makes a sleeper look again */
+	int error_fd;    /* reports a broken ring; -1: none */
+	int wake_fd;     /* wakes the sleeping thread */
 	int epoll_fd;    /* of driver_fd and wake_fd */
 };
 
@@ -115,7 +115,7 @@ struct vhost_rxq {
 	uint64_t features; /* negotiated */
 	uint8_t *memory;   /* the region */
 	uint32_t page_bytes, headroom_bytes, room_bytes;
-	uint32_t n_segs;   /* entries of a frame, at most */
+	uint32_t n_segs;   /* at most, in a frame */
 	uint64_t rarp_mac; /* atomic: to be announced; 0: none */
 };
 
@@ -132,17 +132,17 @@ struct vhost_options {
 	uint32_t n_queues;
 	uint32_t packed, in_order, sg, csum, tso; /* words */
 	uint32_t mtu_bytes;
-	uint32_t memory_mib; /* that a peer may have mapped here */
+	uint32_t memory_mib; /* of a peer, at most */
 	bool is_client;
-	bool is_unsealed; /* tmpfs and hugetlbfs will do */
+	bool is_unsealed; /* accept tmpfs and hugetlbfs */
 };
 
-/* Of the connection. */
+/* The connection. */
 struct vhost_peer {
-	int fd; /* -1: nobody */
+	int fd; /* -1: no peer */
 	uint64_t features, protocol;
 	uint8_t status;  /* VIRTIO_STATUS_* */
-	bool has_worked; /* all of its first pair has run */
+	bool has_worked; /* both rings of its first pair ran */
 	struct vhost_memory memory;
 	struct vhost_log log;
 	struct vhost_msg msg; /* being received */
@@ -155,8 +155,8 @@ struct vhost_port {
 	struct mr_port base;
 	struct vhost_options options;
 	struct sockaddr_un addr;
-	struct vhost_listener listener; /* not of a client */
-	int timer_fd;                   /* of a client, to try again */
+	struct vhost_listener listener; /* server only */
+	int timer_fd;                   /* client only: when to retry */
 	int break_fd;                   /* a burst broke its ring */
 	uint64_t offered;
 	struct vhost_peer peer;
@@ -172,7 +172,7 @@ static inline bool vhost_has(uint64_t features, uint32_t feature)
 	return features & virtio_bit(feature);
 }
 
-/* The ring of a virtqueue: the driver's rx and tx, in turn. */
+/* The ring of a virtqueue. Even numbers: the driver's rx. */
 static inline struct vhost_ring *vhost_ring_of(struct vhost_port *port,
 					       uint32_t number)
 {
@@ -184,8 +184,8 @@ static inline struct vhost_ring *vhost_ring_of(struct vhost_port *port,
 struct vhost_ring *mri_vhost_enter_shared(struct vhost_ring *ring);
 
 /*
- * A burst enters the ring and leaves it. False: the ring does not run; the
- * burst stays away.
+ * Enter the ring for a burst; virtio_leave() leaves it. False: the ring does
+ * not run, and the burst must not touch it.
  */
 static inline bool vhost_enter(struct vhost_ring *ring)
 {
@@ -217,8 +217,8 @@ static inline void vhost_leave_tx(struct vhost_ring *ring,
 
 /* vhost_memory.c */
 /*
- * Map what a message describes, and add it. Takes nothing of fd. 0, or -errno
- * with a reason.
+ * Map the memory that a message describes, and add it. The caller keeps fd. 0,
+ * or -errno with a reason.
  */
 int mri_vhost_memory_add(struct vhost_port *port,
 			 const struct vhost_region *region, int fd,
@@ -229,11 +229,11 @@ int mri_vhost_memory_add(struct vhost_port *port,
  */
 int mri_vhost_map(const struct vhost_port *port, int fd, uint64_t *n_bytes,
 		  void **ret_mapping, struct mr_reason *reason);
-/* -ENOENT: there is none like that. */
+/* -ENOENT: there is no such region. */
 int mri_vhost_memory_remove(struct vhost_memory *memory,
 			    const struct vhost_region *region);
 void mri_vhost_memory_clear(struct vhost_memory *memory);
-/* Where n_bytes at a user address are here; NULL: not in one piece. */
+/* Translate the user address of n_bytes; NULL: not in one piece. */
 void *mri_vhost_memory_at(const struct vhost_memory *memory, uint64_t user_addr,
 			  uint64_t n_bytes);
 
@@ -251,7 +251,7 @@ int mri_vhost_rings_open(struct vhost_port *port, struct mr_reason *reason);
 void mri_vhost_rings_close(struct vhost_port *port);
 /* Stop it, wait until no burst is inside. */
 void mri_vhost_ring_stop(struct vhost_ring *ring);
-/* Start it, if everything that it needs is there. */
+/* Start it if everything that it needs has been set. */
 void mri_vhost_ring_start(struct vhost_port *port, struct vhost_ring *ring);
 void mri_vhost_rings_stop(struct vhost_port *port);
 void mri_vhost_rings_start(struct vhost_port *port);
@@ -260,26 +260,26 @@ void mri_vhost_rings_start(struct vhost_port *port);
  * port has queues. Then all tx queues share those that run.
  */
 void mri_vhost_rings_share(struct vhost_port *port);
-/* Forget what the last peer has set. It is stopped. */
+/* Forget what the last peer set. The ring is stopped. */
 void mri_vhost_ring_reset(struct vhost_ring *ring);
 void mri_vhost_ring_set_driver_fd(struct vhost_ring *ring, int fd);
-/* Where it goes on, as messages have it. It is stopped. */
+/* Where it would resume, as in messages. The ring is stopped. */
 uint32_t mri_vhost_ring_position(const struct vhost_ring *ring);
-/* Make who sleeps on it look again. */
+/* Wake the thread that sleeps on it. */
 void mri_vhost_ring_wake(const struct vhost_ring *ring);
-/* A burst is here: no kicks. */
+/* A burst runs: disable kicks. */
 void mri_vhost_ring_disarm(struct vhost_ring *ring);
 int mri_vhost_rx_arm(struct mr_queue *queue);
 int mri_vhost_tx_arm(struct mr_queue *queue);
 
 /* vhost_request.c */
 /*
- * Do what the received message says. 0, or -errno with a reason: the peer must
- * go. *has_reply: the message is now the reply.
+ * Handle the received message. 0, or -errno with a reason: disconnect the peer.
+ * *has_reply: the message is now the reply.
  */
 int mri_vhost_handle(struct vhost_port *port, bool *has_reply,
 		     struct mr_reason *reason);
-/* The port's offloads and limits, after a change of features. */
+/* Set the port's offloads and limits after a change of features. */
 void mri_vhost_apply_features(struct vhost_port *port, uint64_t features);
 
 /* vhost_peer.c */
@@ -287,7 +287,7 @@ int mri_vhost_peer_open(struct vhost_port *port, const char *path,
 			struct mr_reason *reason);
 void mri_vhost_peer_close(struct vhost_port *port);
 void mri_vhost_say_no_memory(struct vhost_port *port);
-/* The last step of a burst that found an invalid descriptor: stay away. */
+/* Break the ring: a burst found an invalid descriptor, and leaves it. */
 void mri_vhost_ring_break(struct vhost_ring *ring);
 uint32_t mri_vhost_poll(struct mr_port *base);
 

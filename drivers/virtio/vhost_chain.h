@@ -3,8 +3,8 @@
  * Chains of descriptors, as the device reads them, and used entries, as it
  * writes them.
  *
- * The driver may change a descriptor while it is read. So each is loaded once,
- * and what is checked is the copy. No loop is longer than the ring.
+ * The driver may change a descriptor at any time, so each is loaded once, and
+ * the copy is checked. No loop is longer than the ring.
  *
  * Source: virtio 1.2, 2.7.5, 2.7.8, 2.8.6 to 2.8.8.
  */
@@ -28,20 +28,20 @@ struct vhost_piece {
 
 struct vhost_chain {
 	uint32_t id;       /* for the used entry */
-	uint32_t n_places; /* in the ring, that it takes */
+	uint32_t n_places; /* that it takes in the ring */
 	uint32_t first;    /* of its pieces */
 	uint32_t n_pieces;
 	uint64_t n_bytes; /* of all of them */
 };
 
-/* Chains that were read, and not used yet. */
+/* Chains that were read, but not used yet. */
 struct vhost_reader {
 	struct vhost_ring *ring;
 	uint32_t n_chains, n_pieces;
 	uint16_t number; /* where the next one begins */
 	uint16_t end;    /* split: where the available ones end */
-	bool is_bad;     /* an invalid one follows */
-	bool is_full;    /* the next one has too many pieces for the rest */
+	bool is_bad;     /* the next one is invalid */
+	bool is_full;    /* no room for the pieces of the next one */
 	struct vhost_chain chains[VHOST_PIECES];
 	struct vhost_piece pieces[VHOST_PIECES];
 };
@@ -75,7 +75,7 @@ static inline struct vhost_desc vhost_load(const void *desc,
 			     is_packed);
 }
 
-/* Add what a descriptor describes. False: is_bad or is_full. */
+/* Add the buffer of a descriptor. False: is_bad or is_full. */
 static inline bool vhost_add_piece(struct vhost_reader *reader,
 				   struct vhost_chain *chain,
 				   const struct vhost_desc *desc,
@@ -105,7 +105,7 @@ static inline bool vhost_add_piece(struct vhost_reader *reader,
 	return !reader->is_bad;
 }
 
-/* The descriptors of an indirect table. */
+/* Read the descriptors of an indirect table. */
 __attribute__((noinline)) static bool
 vhost_read_table(struct vhost_reader *reader, struct vhost_chain *chain,
 		 const struct vhost_desc *table, uint32_t direction,
@@ -139,13 +139,13 @@ vhost_read_table(struct vhost_reader *reader, struct vhost_chain *chain,
 		if (at >= n)
 			break;
 	}
-	/* The end of a packed table; or a split one that leads out of it or in
-	 * a circle. */
+	/* A packed table ends here. A split one leads out of the table or in a
+	 * circle. */
 	reader->is_bad = !is_packed;
 	return is_packed;
 }
 
-/* The rest of a chain that begins with desc at this number. */
+/* Read the rest of the chain that begins with desc. */
 __attribute__((noinline)) static bool
 vhost_read_rest(struct vhost_reader *reader, struct vhost_chain *chain,
 		struct vhost_desc desc, uint32_t direction,
@@ -221,7 +221,7 @@ static inline bool vhost_first_desc(const struct vhost_reader *reader,
 	if (reader->number == reader->end)
 		return false;
 	*head = __atomic_load_n(&vq->avail->ring[place], __ATOMIC_RELAXED);
-	/* An impossible one is found by the caller. */
+	/* The caller rejects an invalid head. */
 	*desc = vhost_load(&vq->desc[*head & vq->mask], false);
 	return true;
 }
@@ -273,7 +273,7 @@ static inline void vhost_unread(struct vhost_reader *reader, uint32_t n)
 	}
 }
 
-/* Whether the driver's next chain is one that we never take. */
+/* Whether the next chain can never be taken. */
 static inline bool vhost_is_stuck(const struct vhost_reader *reader)
 {
 	return reader->is_bad || (reader->is_full && reader->n_chains == 0);
@@ -354,12 +354,12 @@ static inline bool vhost_wants_call(const struct virtio_vq *vq, uint32_t old,
 	return virtio_passes(event, old, vq->n_used, 2 * vq->n_entries - 1);
 }
 
-/* Show the driver [old, n_used). True: called it. */
+/* Show the driver [old, n_used). True: the driver was called. */
 static inline bool vhost_show_used(struct virtio_vq *vq, uint32_t old,
 				   const bool is_packed)
 {
-	/* Orders what was used before the load of the driver's event. A burst
-	 * has kicks disabled, so the packed ring's store changes nothing. */
+	/* Orders the used entries before the load of the driver's event. Kicks
+	 * are disabled in a burst: the packed ring's store changes nothing. */
 	if (is_packed)
 		__atomic_store_n(vq->device_event, VIRTIO_EVENT_DISABLE << 16,
 				 __ATOMIC_SEQ_CST);
@@ -372,8 +372,8 @@ static inline bool vhost_show_used(struct virtio_vq *vq, uint32_t old,
 }
 
 /*
- * Use all chains that were read; n_bytes[i] were written into the i-th, or
- * NULL: nothing. True: called the driver.
+ * Use all chains that were read. n_bytes[i]: written into the i-th; NULL:
+ * nothing was written. True: the driver was called.
  */
 static inline bool vhost_use_all(struct vhost_reader *reader,
 				 const uint32_t *n_bytes, const bool is_packed)
@@ -385,7 +385,7 @@ static inline bool vhost_use_all(struct vhost_reader *reader,
 
 	if (reader->n_chains == 0)
 		return false;
-	/* Of a packed ring, the first one last: it shows the others. */
+	/* In a packed ring the first entry comes last: it shows the rest. */
 	for (uint32_t i = is_packed ? 1 : 0; i < reader->n_chains; i++) {
 		number += is_packed ? reader->chains[i - 1].n_places : i > 0;
 		vhost_write_used(vq, number, reader->chains[i].id,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A vhost-user socket at which this process listens: its file. */
+/* The vhost-user socket at which this process listens, and its file. */
 #include <errno.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

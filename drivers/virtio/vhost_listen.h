@@ -10,13 +10,13 @@
 
 struct vhost_listener {
 	int fd;         /* does not block; -1: none */
-	uint64_t inode; /* of the socket's file, to remove that alone */
+	uint64_t inode; /* of the socket's file: no other is removed */
 };
 
 /*
  * Listen at addr. The socket of a process that has died is replaced. -ENOTSOCK,
  * -EBUSY, -EACCES, -ENOENT, -EIO, with a reason: it begins with name, and says
- * that with other_way the port would connect instead.
+ * how to connect instead: other_way.
  */
 int mri_vhost_listen(const char *name, const struct sockaddr_un *addr,
 		     const char *other_way, struct vhost_listener *ret_listener,

@@ -4,8 +4,8 @@
  * memory, with a bit per page of 4 KiB of guest addresses. The VMM copies those
  * pages again.
  *
- * Bursts log what they write into buffers, and the whole ring, since only a
- * migration pays for that.
+ * Bursts log the bytes that they write into buffers. They log a ring as a
+ * whole: only a migration pays for that.
  *
  * Source: QEMU, docs/interop/vhost-user.rst, "Migration".
  */
@@ -44,7 +44,7 @@ int mri_vhost_log_set(struct vhost_port *port, int fd, uint64_t n_bytes,
 	return 0;
 }
 
-/* The guest address of bytes that are mapped here; false: of none. */
+/* Find the guest address of mapped bytes; false: there is none. */
 static bool find_guest_addr(const struct vhost_memory *memory,
 			    const uint8_t *bytes, uint64_t *ret_addr)
 {

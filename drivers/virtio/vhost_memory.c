@@ -28,14 +28,14 @@ static bool is_sealed(int fd)
 	return seals >= 0 && seals & F_SEAL_SHRINK;
 }
 
-/* A file of FUSE, for example, may stop whoever reads it for good. */
+/* An access to a file of FUSE, for example, may never return. */
 static bool is_memory(long type)
 {
 	return type == TMPFS_MAGIC || type == HUGETLBFS_MAGIC;
 }
 
-/* Whether no access to the file can kill this process. Where a hole is punched
- * into huge pages, one does that once no huge page is free. */
+/* Whether no access to the file can kill this process. An access to a hole in
+ * huge pages does, if no huge page is free. */
 static bool is_safe(int fd, long type)
 {
 	return is_sealed(fd) && type != HUGETLBFS_MAGIC;
@@ -46,7 +46,7 @@ static bool overlap(uint64_t a, uint64_t n_a, uint64_t b, uint64_t n_b)
 	return a < b + n_b && b < a + n_a;
 }
 
-/* Whether the region's numbers make sense beside those there are. */
+/* Whether the region is not empty, does not wrap and overlaps no other. */
 static bool is_valid(const struct vhost_memory *memory,
 		     const struct vhost_region *r)
 {
@@ -75,7 +75,7 @@ static uint64_t count_bytes(const struct vhost_memory *memory)
 	return n_bytes;
 }
 
-/* The file has n_bytes, and keeps them. *ret_block_bytes: mmap()'s unit. */
+/* Check a file of at least n_bytes. *ret_block_bytes: mmap()'s unit. */
 static int check_file(const struct vhost_port *port, int fd, uint64_t n_bytes,
 		      uint64_t *ret_block_bytes, struct mr_reason *reason)
 {
@@ -111,7 +111,7 @@ int mri_vhost_map(const struct vhost_port *port, int fd, uint64_t *n_bytes,
 
 	if (err < 0)
 		return err;
-	/* From 0 on and whole blocks, since huge pages allow nothing else. */
+	/* Whole blocks from offset 0, as huge pages require. */
 	*n_bytes = (*n_bytes + block_bytes - 1) / block_bytes * block_bytes;
 	mapping =
 		mmap(NULL, *n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

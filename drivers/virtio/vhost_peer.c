@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The connection to the peer. mr_port_poll() never waits for it: a message is
- * read as its bytes come, and a peer that does not take a reply is dropped.
+ * The connection to the peer. mr_port_poll() never waits for the peer: it reads
+ * a message as the bytes arrive, and drops a peer that does not take a reply.
  *
  * As a server the port listens at its path, and takes one peer at a time; as a
- * client it connects, and tries again until somebody listens.
+ * client it connects, and tries again until a peer listens there.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -38,7 +38,7 @@ static int watch(const struct vhost_port *port, int fd)
 
 /* ---- losing and finding a peer ---- */
 
-/* Try again a little later, or not. */
+/* Start or stop the timer of the next try. */
 static void set_timer(const struct vhost_port *port, bool is_on)
 {
 	const struct itimerspec times = {
@@ -56,7 +56,7 @@ static void drop_fds(struct vhost_peer *peer)
 	peer->n_fds = 0;
 }
 
-/* Nothing of it stays: no mapping, no fd. */
+/* Release everything of the peer's: mappings and fds. */
 static void forget_peer(struct vhost_port *port)
 {
 	struct vhost_peer *peer = &port->peer;
@@ -152,7 +152,7 @@ static void find_peer(struct vhost_port *port)
 
 /* ---- messages ---- */
 
-/* Keep the fds of a message. -EPROTO: more than any message has. */
+/* Keep the fds of a message. -EPROTO: there are too many. */
 static int keep_fds(struct vhost_peer *peer, struct msghdr *header)
 {
 	int err = header->msg_flags & MSG_CTRUNC ? -EPROTO : 0;
@@ -180,7 +180,7 @@ static int keep_fds(struct vhost_peer *peer, struct msghdr *header)
 	return err;
 }
 
-/* Receive up to n_bytes of the message in all. 0: there; -EAGAIN, -EPIPE. */
+/* Receive until the message has n_bytes. 0: it has; -EAGAIN, -EPIPE. */
 static int receive_up_to(struct vhost_peer *peer, uint32_t n_bytes)
 {
 	union {
@@ -291,7 +291,7 @@ static void report_broken(struct vhost_port *port)
 		mri_virtio_kick(ring->error_fd);
 		mr_log(port->base.ctx, MR_LOG_ERROR,
 		       "%s: the driver wrote an invalid descriptor into ring "
-		       "%u, which rests until the driver resets it",
+		       "%u; the ring stops until the driver resets it",
 		       name_of(port), i);
 	}
 }
@@ -309,7 +309,7 @@ uint32_t mri_vhost_poll(struct mr_port *base)
 	}
 	if (err < 0 && err != -EAGAIN)
 		lose_peer(port, err, &why);
-	find_peer(port); /* now: one that went may be back already */
+	find_peer(port); /* a lost peer may be back already */
 	mri_vhost_rings_share(port);
 	report_broken(port);
 	return follow_link(port);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The common case of both bursts: a run of buffers that are one descriptor
- * each, and lie in one piece. What is different is left to vhost_chain.h, from
- * where the run ends; so is what is invalid, and a ring whose peer migrates.
+ * The common case of both bursts: a run of contiguous buffers, each of one
+ * descriptor. vhost_chain.h handles everything else: other chains, from the end
+ * of the run on, invalid ones, and the rings of a guest that migrates.
  *
  * Source: virtio 1.2, 2.7.13, 2.8.21, 5.1.6.
  */
@@ -35,7 +35,7 @@ static inline bool vhost_is_in(const struct vhost_span *span, uint64_t addr,
 	       addr - span->guest_addr <= span->n_bytes - n_bytes;
 }
 
-/* The area that has n_bytes at this address; without it, of no bytes. */
+/* The area that has n_bytes at this address, or one of no bytes. */
 __attribute__((noinline)) static struct vhost_span
 vhost_find_span(const struct vhost_memory *memory, uint64_t addr,
 		uint32_t n_bytes)
@@ -51,7 +51,7 @@ vhost_find_span(const struct vhost_memory *memory, uint64_t addr,
 	return (struct vhost_span){ 0, 0, NULL };
 }
 
-/* At most n available ones; of a packed ring, each descriptor tells. */
+/* How many of n are available; in a packed ring, descriptors say that. */
 static inline uint32_t vhost_n_available(const struct virtio_vq *vq, uint32_t n,
 					 const bool is_packed)
 {
@@ -69,7 +69,7 @@ static inline uint32_t vhost_n_available(const struct virtio_vq *vq, uint32_t n,
 
 /*
  * Load the descriptor of this number. False: it is not a plain one. The rings
- * are parameters, because the stores of the caller could alias those of *vq.
+ * are parameters because the caller's stores could alias *vq.
  */
 static inline bool vhost_load_plain(const struct virtio_desc *desc,
 				    const uint16_t *avail, uint32_t mask,
@@ -153,9 +153,9 @@ static inline bool vhost_is_empty(const struct virtio_vq *vq,
 }
 
 /*
- * Use the first n that were read from a packed ring, at least one, nothing of
- * which was written, and which the driver takes in order: the last one's id
- * stands for all (2.8.9). True: called the driver.
+ * Use the first n buffers, at least one, of a packed ring with IN_ORDER.
+ * Nothing was written into them, so the id of the last one stands for all
+ * (2.8.9). True: the driver was called.
  */
 static inline bool vhost_use_in_order(struct virtio_vq *vq,
 				      const struct vhost_plain *plain,
@@ -170,8 +170,8 @@ static inline bool vhost_use_in_order(struct virtio_vq *vq,
 }
 
 /*
- * Use the first n that were read, at least one. n_bytes: written into each;
- * NULL: nothing. True: called the driver.
+ * Use the first n buffers, at least one. n_bytes: written into each; NULL:
+ * nothing was written. True: the driver was called.
  */
 static inline __attribute__((always_inline)) bool
 vhost_use_plain(struct virtio_vq *vq, const struct vhost_plain *plain,
@@ -181,7 +181,7 @@ vhost_use_plain(struct virtio_vq *vq, const struct vhost_plain *plain,
 	const struct virtio_vq copy = *vq;
 	const uint32_t old = vq->n_used;
 
-	/* Of a packed ring, the first one last: it shows the others. */
+	/* In a packed ring the first entry comes last: it shows the rest. */
 	for (uint32_t i = is_packed ? 1 : 0; i < n; i++)
 		vhost_write_used(&copy, old + i, plain[i].id,
 				 n_bytes != NULL ? n_bytes[i] : 0, is_packed);
@@ -193,7 +193,7 @@ vhost_use_plain(struct virtio_vq *vq, const struct vhost_plain *plain,
 	return vhost_show_used(vq, old, is_packed);
 }
 
-/* Copy a frame of at least 8 bytes. Short ones take no call. */
+/* Copy a frame of at least 8 bytes. Short ones need no call. */
 static inline void vhost_copy(uint8_t *to, const uint8_t *from,
 			      uint32_t n_bytes)
 {

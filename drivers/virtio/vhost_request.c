@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the peer's messages do. A handler checks what it was sent, stops the
+ * The handlers of the peer's messages. A handler checks the message, stops the
  * rings that it concerns, and starts them again if they can run.
  *
  * Source: QEMU, docs/interop/vhost-user.rst.
@@ -73,8 +73,8 @@ void mri_vhost_apply_features(struct vhost_port *port, uint64_t features)
 		offload_if(features, VIRTIO_F_GUEST_TSO4, MR_OFFLOAD_TSO4) |
 		offload_if(features, VIRTIO_F_GUEST_TSO6, MR_OFFLOAD_TSO6) |
 		offload_if(features, VIRTIO_F_GUEST_USO4, MR_OFFLOAD_USO) |
-		/* From the start on: programs decide then whether they take
-		 * metadata along. */
+		/* Even without a peer: programs decide at the start whether
+		 * they carry metadata. */
 		offload_if(port->offered, VIRTIO_F_HOST_TSO4, MR_OFFLOAD_LRO);
 
 	port->peer.features = features;
@@ -143,8 +143,8 @@ static int set_mtu(struct vhost_port *port, struct vhost_msg *msg,
 {
 	if (msg->u64 > port->options.mtu_bytes)
 		return mr_fail(reason, -EINVAL,
-			       "%s: the peer has an MTU of %llu, the port of "
-			       "%u: set mtu=",
+			       "%s: the peer's MTU is %llu, and the port's %u: "
+			       "set mtu=",
 			       name_of(port), (unsigned long long)msg->u64,
 			       port->options.mtu_bytes);
 	return 0;
@@ -203,7 +203,7 @@ static int set_table(struct vhost_port *port, struct vhost_msg *msg,
 
 	if (n != peer->n_fds ||
 	    msg->n_bytes != 8 + n * sizeof(msg->table.regions[0]))
-		return reject(port, "table of memory", reason);
+		return reject(port, "memory table", reason);
 	mri_vhost_rings_stop(port);
 	mri_vhost_memory_clear(&peer->memory);
 	for (uint32_t i = 0; i < n && err == 0; i++) {
@@ -237,7 +237,7 @@ static int remove_region(struct vhost_port *port, struct vhost_msg *msg,
 	mri_vhost_rings_stop(port);
 	err = mri_vhost_memory_remove(&port->peer.memory, &region);
 	mri_vhost_rings_start(port);
-	return err < 0 ? reject(port, "piece of memory to remove", reason) : 0;
+	return err < 0 ? reject(port, "memory region to remove", reason) : 0;
 }
 
 /* ---- migration ---- */
@@ -255,7 +255,7 @@ static int set_log(struct vhost_port *port, struct vhost_msg *msg,
 	return err;
 }
 
-/* The guest is here now: its switch is to learn that from a frame. */
+/* The guest has arrived: a frame is to tell its switch. */
 static int send_rarp(struct vhost_port *port, struct vhost_msg *msg,
 		     struct mr_reason *reason)
 {
@@ -267,7 +267,7 @@ static int send_rarp(struct vhost_port *port, struct vhost_msg *msg,
 
 /* ---- rings ---- */
 
-/* After a message about it; memory has come before its address. */
+/* Start a ring after a message about it. The peer sends its memory first. */
 static void start_ring(struct vhost_port *port, struct vhost_ring *ring)
 {
 	if (ring->has_addr && ring->has_kick && ring->is_enabled &&
@@ -284,7 +284,7 @@ static int set_vring_num(struct vhost_port *port, struct vhost_msg *msg,
 
 	if (ring == NULL || n == 0 || n > VIRTIO_MAX_QUEUE_SIZE ||
 	    (n & (n - 1)) != 0)
-		return reject(port, "size of a ring", reason);
+		return reject(port, "ring size", reason);
 	mri_vhost_ring_stop(ring);
 	ring->vq.n_entries = n;
 	ring->vq.mask = (uint16_t)(n - 1);
@@ -297,7 +297,7 @@ static int set_vring_addr(struct vhost_port *port, struct vhost_msg *msg,
 	struct vhost_ring *ring = find_ring(port, msg->addr.number);
 
 	if (ring == NULL)
-		return reject(port, "address of a ring", reason);
+		return reject(port, "ring address", reason);
 	mri_vhost_ring_stop(ring);
 	ring->addr = msg->addr;
 	ring->has_addr = true;
@@ -311,7 +311,7 @@ static int set_vring_base(struct vhost_port *port, struct vhost_msg *msg,
 	struct vhost_ring *ring = find_ring(port, msg->vring.number);
 
 	if (ring == NULL)
-		return reject(port, "position in a ring", reason);
+		return reject(port, "ring position", reason);
 	mri_vhost_ring_stop(ring);
 	ring->position = msg->vring.value;
 	ring->has_position = true;
@@ -319,14 +319,14 @@ static int set_vring_base(struct vhost_port *port, struct vhost_msg *msg,
 	return 0;
 }
 
-/* Stops the ring, and tells where it would go on. */
+/* Stop the ring, and reply where it would resume. */
 static int get_vring_base(struct vhost_port *port, struct vhost_msg *msg,
 			  struct mr_reason *reason)
 {
 	struct vhost_ring *ring = find_ring(port, msg->vring.number);
 
 	if (ring == NULL)
-		return reject(port, "number of a ring", reason);
+		return reject(port, "ring number", reason);
 	mri_vhost_ring_stop(ring);
 	msg->vring.value = mri_vhost_ring_position(ring);
 	mri_vhost_ring_set_driver_fd(ring, -1);
@@ -342,7 +342,7 @@ static int set_vring_enable(struct vhost_port *port, struct vhost_msg *msg,
 	struct vhost_ring *ring = find_ring(port, msg->vring.number);
 
 	if (ring == NULL || msg->vring.value > 1)
-		return reject(port, "switch of a ring", reason);
+		return reject(port, "enable flag of a ring", reason);
 	ring->is_enabled = msg->vring.value == 1;
 	if (ring->is_enabled)
 		start_ring(port, ring);
@@ -353,7 +353,7 @@ static int set_vring_enable(struct vhost_port *port, struct vhost_msg *msg,
 
 /*
  * Take the eventfd of a message about a ring; -1: it has none. A write to
- * anything else could wait, or worse.
+ * any other file could block, or worse.
  */
 static int take_eventfd(struct vhost_port *port, const struct vhost_msg *msg,
 			int *ret_fd, struct mr_reason *reason)
@@ -388,7 +388,7 @@ static int find_ring_of_fd(struct vhost_port *port, const struct vhost_msg *msg,
 {
 	*ret_ring = find_ring(port, msg->u64 & UINT8_MAX);
 	if (*ret_ring == NULL)
-		return reject(port, "number of a ring", reason);
+		return reject(port, "ring number", reason);
 	return take_eventfd(port, msg, ret_fd, reason);
 }
 
@@ -419,7 +419,7 @@ static int set_vring_call(struct vhost_port *port, struct vhost_msg *msg,
 	mr_fd_close(ring->vq.kick_fd);
 	ring->vq.kick_fd = fd;
 	start_ring(port, ring);
-	mri_virtio_kick(fd); /* what was used before went to the old one */
+	mri_virtio_kick(fd); /* earlier calls went to the old eventfd */
 	return 0;
 }
 
@@ -441,7 +441,7 @@ static int set_vring_err(struct vhost_port *port, struct vhost_msg *msg,
 struct request {
 	int (*handle)(struct vhost_port *port, struct vhost_msg *msg,
 		      struct mr_reason *reason);
-	uint32_t n_bytes; /* of the payload; ANY_BYTES: handle() looks */
+	uint32_t n_bytes; /* of the payload; ANY_BYTES: handle() checks */
 	uint32_t n_fds;   /* ANY_FDS */
 	bool has_reply;
 };
@@ -505,8 +505,8 @@ int mri_vhost_handle(struct vhost_port *port, bool *has_reply,
 
 	if (request == NULL)
 		return mr_fail(reason, -EPROTO,
-			       "%s: the peer sends message %u, which is not "
-			       "known here or has a wrong size",
+			       "%s: the peer's message %u is unknown or has a "
+			       "wrong size",
 			       name_of(port), msg->request);
 	err = request->handle(port, msg, reason);
 	if (err < 0 && (request->has_reply || !needs_ack))

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The rings of the peer: where they are, when they run, and how to sleep until
- * the driver puts something into one.
+ * the driver makes a buffer available.
  *
  * A queue's fd stays the same while peers come and go: it is an epoll of the
- * driver's eventfd and of one of ours. Both are edge-triggered, so that they
- * are never read: a peer could make that block.
+ * driver's eventfd and of one of ours. Both are edge-triggered and never read,
+ * because a peer could make a read block.
  *
  * Source: virtio 1.2, 2.7, 2.8; QEMU, docs/interop/vhost-user.rst, "Ring
  * states".
@@ -41,7 +41,7 @@ void mri_vhost_ring_set_driver_fd(struct vhost_ring *ring, int fd)
 		(void)watch(ring, EPOLL_CTL_ADD, fd);
 }
 
-/* Discard old wake-ups: what they are about is looked at next. */
+/* Discard old wake-ups: the caller looks at the ring next. */
 static void drain(const struct vhost_ring *ring)
 {
 	struct epoll_event events[2];
@@ -88,14 +88,14 @@ void mri_vhost_ring_disarm(struct vhost_ring *ring)
 				 __ATOMIC_RELAXED);
 }
 
-/* 1: there is work; 0: the fd tells. */
+/* 1: there is work; 0: wait for the fd. */
 static int arm(struct vhost_ring *ring)
 {
 	int has_work = 0;
 
 	drain(ring);
 	if (!vhost_enter(ring))
-		return 0; /* its start wakes */
+		return 0; /* its start wakes the thread */
 	ring->is_armed = true;
 	has_work = ring->driver_fd < 0 || enable_kicks(&ring->vq);
 	virtio_leave(&ring->vq);
@@ -108,8 +108,9 @@ int mri_vhost_rx_arm(struct mr_queue *queue)
 }
 
 /*
- * Nothing is pending: only who found too little room has to wait. A driver's
- * kick reaches only the queue of its ring, so one that shares another's polls.
+ * Frames never stay pending, so only a burst that found too little room has to
+ * wait. A driver's kick wakes only the queue of its ring, so a queue that uses
+ * another one's ring polls.
  */
 int mri_vhost_tx_arm(struct mr_queue *queue)
 {
@@ -122,7 +123,7 @@ int mri_vhost_tx_arm(struct mr_queue *queue)
 	return arm(&txq->ring);
 }
 
-/* ---- where it goes on ---- */
+/* ---- where a ring resumes ---- */
 
 uint32_t mri_vhost_ring_position(const struct vhost_ring *ring)
 {
@@ -136,7 +137,7 @@ uint32_t mri_vhost_ring_position(const struct vhost_ring *ring)
 	       virtio_packed_next(vq, vq->n_used) << 16;
 }
 
-/* All that was taken is used by the end of a burst, so one number will do. */
+/* A burst uses everything that it takes, so one position is enough. */
 static void go_to_position(struct vhost_ring *ring)
 {
 	struct virtio_vq *vq = &ring->vq;
@@ -151,7 +152,8 @@ static void go_to_position(struct vhost_ring *ring)
 
 /* ---- running ---- */
 
-/* A part of the ring here; NULL: not in the peer's memory, or not aligned. */
+/* Translate a part of the ring; NULL: not in the peer's memory, or not aligned.
+ */
 static void *map_part(const struct vhost_ring *ring, uint64_t user_addr,
 		      uint64_t n_bytes, uint32_t align_bytes)
 {
@@ -275,7 +277,7 @@ static void stop_bursts(struct vhost_port *port, const struct vhost_ring *ring)
 		if (may_use(vhost_ring_of(port, i), ring))
 			__atomic_store_n(&vhost_ring_of(port, i)->state,
 					 VHOST_STOPPED, __ATOMIC_SEQ_CST);
-	/* After this each burst sees that, or is_busy is visible here. */
+	/* After this, each burst sees the state, or we see is_busy. */
 	(void)syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 	for (uint32_t i = 0; i < n; i++) {
 		struct vhost_ring *user = vhost_ring_of(port, i);
@@ -339,7 +341,7 @@ static uint64_t find_running(const struct vhost_port *port)
 	return running;
 }
 
-/* Let each tx queue use a ring that runs; all of them use its lock. */
+/* Let each tx queue use a running ring, under that ring's lock. */
 static void share_all(struct vhost_port *port)
 {
 	const uint32_t n = port->options.n_queues;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * vhost: frames from the driver's tx ring. In rounds: first all descriptors are
- * read, then all headers, then the frames are copied, so that a cache miss of
- * one frame overlaps with the work on others.
+ * vhost: frames from the driver's tx ring. A round reads all descriptors, then
+ * all headers, and then copies the frames, so that a cache miss of one frame
+ * overlaps with the work on others.
  *
  * Source: virtio 1.2, 5.1.6.2.
  */
@@ -35,7 +35,7 @@ struct round {
 	uint32_t n_pages; /* wanted */
 };
 
-/* Whether what the header asks for was negotiated, and makes sense. */
+/* Whether the header is valid, and asks only for what was negotiated. */
 static bool is_valid_header(const struct vhost_rxq *rxq,
 			    const struct virtio_header *header)
 {
@@ -67,7 +67,7 @@ static int find_fault(const struct vhost_rxq *rxq, const struct source *source,
 		       -1;
 }
 
-/* Read the header of a chain, and decide what becomes of the frame. */
+/* Read the header of a chain, and decide whether to drop the frame. */
 static void read_header(const struct vhost_rxq *rxq, struct round *round,
 			uint32_t i)
 {
@@ -238,7 +238,7 @@ static inline void load_headers(const struct vhost_plain *plain,
 		offloads |= (uint16_t)word; /* flags and gso_type */
 		most = most < plain[i].n_bytes ? plain[i].n_bytes : most;
 	}
-	/* What is read later is the copy. */
+	/* Later reads use the copy. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	headers->offloads = offloads;
 	headers->most_bytes = most - VIRTIO_HEADER_BYTES;
@@ -357,7 +357,7 @@ receive(struct vhost_rxq *rxq, struct mr_cache *cache, struct mr_frame *frames,
 	bool is_last = false;
 	uint32_t n_done = 0;
 
-	/* Dropped frames fill no entry: bounded by the rounds, too. */
+	/* Dropped frames fill no entries, so the rounds are limited, too. */
 	for (uint32_t i = 0; i < n && n_done + rxq->n_segs <= n && !is_last;
 	     i += VHOST_ROUND) {
 		struct mr_meta *m = meta != NULL ? meta + n_done : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * vhost: frames to the driver's rx ring. In rounds, as vhost_rx.c: first the
- * chains are read, then the frames are copied into them.
+ * vhost: frames to the driver's rx ring. As in vhost_rx.c there are rounds: a
+ * round reads the chains, and then copies the frames into them.
  *
  * With merged buffers a frame takes as many chains as it fills; without, one.
  *
@@ -32,7 +32,7 @@ struct round {
 
 enum room {
 	ROOM_ENOUGH,
-	ROOM_LATER, /* the driver has to add buffers, or this round to end */
+	ROOM_LATER, /* after the driver adds buffers, or in the next round */
 	ROOM_NEVER, /* the frame is longer than its buffers */
 };
 
@@ -78,7 +78,7 @@ find_room(const struct vhost_txq *txq, struct round *round,
 	return ROOM_LATER;
 }
 
-/* Copy a frame behind its header, and note what went into each chain. */
+/* Copy the header and its frame, and record the bytes in each chain. */
 static void copy_bytes(const struct vhost_txq *txq, struct round *round,
 		       const struct target *target,
 		       struct virtio_header *header)
@@ -103,7 +103,7 @@ static void copy_bytes(const struct vhost_txq *txq, struct round *round,
 	}
 }
 
-/* Log the pieces of a frame that was copied; copying has moved the round's. */
+/* Copy a frame, and log its pieces as they were before. */
 __attribute__((noinline)) static void copy_and_log(const struct vhost_txq *txq,
 						   struct round *round,
 						   const struct target *target,
@@ -157,7 +157,7 @@ static uint32_t drop_frame(struct vhost_txq *txq, struct mr_cache *cache,
 	return n;
 }
 
-/* A frame that goes out as it is: no offloads, and not the round's last. */
+/* Whether a frame needs no offloads; one that does ends the round. */
 static bool is_plain(const struct mr_frame *frame, const struct mr_meta *meta)
 {
 	return !(frame->flags & MR_FRAME_CSUM_PARTIAL) &&
@@ -173,8 +173,8 @@ static int find_fault(const struct vhost_txq *txq,
 }
 
 /*
- * Send frames without offloads, which begin at frames[0], in one round. Returns
- * entries; fewer than all: look at the rest again. *room tells why.
+ * Send frames without offloads, from frames[0] on, in one round. Returns
+ * entries. If these are fewer than n, look at the rest again; *room says why.
  */
 __attribute__((noinline)) static uint32_t
 send_round(struct vhost_txq *txq, struct vhost_ring *ring,

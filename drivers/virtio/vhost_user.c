@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages of vhost-user: how they pass a socket. */
+/* Send and receive messages of vhost-user. */
 #include <errno.h>
 #include <poll.h>
 #include <stddef.h>
@@ -46,8 +46,8 @@ int mri_vhost_send(int fd, const struct vhost_msg *msg, const int *fds,
 }
 
 /*
- * Exactly n_bytes, which come soon or never, and at once: a peer that sends
- * them one by one would make its caller wait for each.
+ * Receive exactly n_bytes, all at once: a peer that sends them one by one would
+ * make the caller wait for each.
  */
 static int receive_bytes(int fd, void *bytes, size_t n_bytes, int timeout_ms)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Messages of vhost-user, between the driver of a virtio device (front end)
- * and whatever plays the device (back end), on a Unix socket.
+ * and the process that plays the device (back end), on a Unix socket.
  *
  * Source: QEMU, docs/interop/vhost-user.rst.
  */
@@ -14,7 +14,7 @@ enum vhost_request {
 	VHOST_GET_FEATURES = 1,
 	VHOST_SET_FEATURES = 2,
 	VHOST_SET_OWNER = 3,
-	VHOST_RESET_OWNER = 4, /* nobody knew what it was to do */
+	VHOST_RESET_OWNER = 4, /* obsolete */
 	VHOST_SET_MEM_TABLE = 5,
 	VHOST_SET_LOG_BASE = 6,
 	VHOST_SET_LOG_FD = 7,
@@ -45,7 +45,7 @@ enum {
 	VHOST_REPLY = 1 << 2,      /* it is one */
 	VHOST_NEED_REPLY = 1 << 3, /* with VHOST_P_REPLY_ACK */
 
-	/* Among the virtio features: what is written is logged; there are
+	/* Among the virtio features: written pages are logged; there are
 	 * protocol features. */
 	VHOST_F_LOG_ALL = 26,
 	VHOST_F_PROTOCOL_FEATURES = 30,
@@ -60,12 +60,12 @@ enum {
 	VHOST_P_STATUS = 16,
 
 	VHOST_NO_FD = 1 << 8,  /* instead of an eventfd: poll */
-	VHOST_MAX_REGIONS = 8, /* that every back end takes, */
-	VHOST_MAX_SLOTS = 32,  /* and that we use of more */
+	VHOST_MAX_REGIONS = 8, /* that every back end takes */
+	VHOST_MAX_SLOTS = 32,  /* our limit, where it takes more */
 	VHOST_HEADER_BYTES = 12,
 };
 
-/* Memory of the front end: where its addresses and the fd's bytes meet. */
+/* Memory of the front end: its addresses, and its place in the fd. */
 struct vhost_region {
 	uint64_t guest_addr; /* in descriptors */
 	uint64_t n_bytes;

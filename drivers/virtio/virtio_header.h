@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The header before each frame, between it and our flags and metadata. */
+/* The header before each frame, as our flags and metadata, and back. */
 #ifndef VIRTIO_VIRTIO_HEADER_H
 #define VIRTIO_VIRTIO_HEADER_H
 
@@ -26,7 +26,7 @@ static inline void virtio_header_meta(const struct virtio_header *header,
 	meta->valid = 0;
 	meta->csum_start_bytes = header->csum_start;
 	meta->csum_offset_bytes = header->csum_offset;
-	/* Somebody will write there, so check the copy. */
+	/* The checksum is written there later, so check the copy. */
 	if (header->flags & VIRTIO_HEADER_NEEDS_CSUM &&
 	    meta->csum_start_bytes + meta->csum_offset_bytes +
 			    sizeof(uint16_t) <=
@@ -44,9 +44,9 @@ static inline void virtio_header_meta(const struct virtio_header *header,
 bool mri_virtio_is_gso(const struct mr_txq *txq, const struct mr_frame *frame,
 		       const struct mr_meta *meta);
 /*
- * Make the header of a frame of n entries, and complete its checksum if the
- * other side does not, in copies if entries are shared; frames[] then has
- * those. Returns -1, or the reason to drop it. The caller still owns it.
+ * Make the header of a frame of n entries. Complete the checksum if the other
+ * side does not; shared entries are copied first, and frames[] then has the
+ * copies. Returns -1, or the reason to drop the frame. The caller keeps it.
  */
 int mri_virtio_make_header(struct mr_txq *txq, struct mr_cache *cache,
 			   struct mr_frame *frames, uint32_t n,

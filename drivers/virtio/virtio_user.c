@@ -31,7 +31,7 @@ enum {
 	MAX_ENTRIES = 32768,
 };
 
-/* What needs neither a control queue nor registers. */
+/* Features that need neither a control queue nor registers. */
 static const uint64_t our_features =
 	UINT64_C(1) << VIRTIO_F_CSUM | UINT64_C(1) << VIRTIO_F_GUEST_CSUM |
 	UINT64_C(1) << VIRTIO_F_GUEST_TSO4 |
@@ -87,7 +87,7 @@ static int tell_features(struct virtio_user *user, uint64_t features)
 			    virtio_bit(VHOST_F_PROTOCOL_FEATURES)));
 }
 
-/* Unlike a device, a back end is told what frames there are. */
+/* Unlike a device, a back end is told the port's MTU. */
 static int tell_mtu(const struct virtio_port *port)
 {
 	if (!virtio_has(port, VIRTIO_F_MTU) ||
@@ -125,9 +125,9 @@ static int accept_features(struct virtio_port *port, uint64_t features,
 }
 
 /*
- * A back end is there again: make it know what the last one knew. It may be
- * one that accepts a connection and does not answer, so its first answers must
- * come soon; mapping the memory takes longer.
+ * A back end has returned: tell it what the last one knew. It may accept the
+ * connection and never answer, so its first answers must come soon; mapping the
+ * memory takes longer.
  */
 static int resume(const struct virtio_port *port)
 {
@@ -177,8 +177,8 @@ static void try_to_return(struct virtio_port *port)
 		       err == -ENOTSUP ?
 			       "%s: the back end has returned without features "
 			       "or queues that the port uses" :
-			       "%s: the back end has returned, but does not "
-			       "answer as it must",
+			       "%s: the back end has returned, but answers "
+			       "incorrectly",
 		       port->base.info->name);
 	}
 	mri_user_disconnect(user);
@@ -200,7 +200,7 @@ static void lose_back_end(struct virtio_port *port)
 		mri_virtio_queues_break(port);
 }
 
-/* It says nothing unless asked: the socket is readable at its end. */
+/* A back end sends nothing but replies: readable means closed. */
 static bool has_ended(int fd)
 {
 	char byte;
@@ -209,7 +209,7 @@ static bool has_ended(int fd)
 	       (errno != EAGAIN && errno != EINTR);
 }
 
-/* The queues that are restarted next have the rest of this call's time. */
+/* The restarts of queues that follow share this call's deadline. */
 static uint32_t take_events(struct virtio_port *port)
 {
 	struct virtio_user *user = port->user;
@@ -357,7 +357,7 @@ static void stop_all(struct virtio_port *port)
 
 /* ---- what else a device has ---- */
 
-/* Each queue was enabled by itself. */
+/* Nothing is left to do: start_queue() enabled each queue. */
 static int start(struct virtio_port *port, struct mr_reason *reason)
 {
 	(void)reason;
@@ -365,7 +365,7 @@ static int start(struct virtio_port *port, struct mr_reason *reason)
 	return 0;
 }
 
-/* A lost back end is no error: another one may come. */
+/* A lost back end is no error: another one may connect. */
 static int check(const struct virtio_port *port)
 {
 	(void)port;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inside of virtio-user: the transport to a vhost-user back end. */
+/* Internals of virtio-user: the transport to a vhost-user back end. */
 #ifndef VIRTIO_VIRTIO_USER_H
 #define VIRTIO_VIRTIO_USER_H
 
@@ -12,7 +12,7 @@
 
 enum {
 	VIRTIO_USER_TIMEOUT_MS = 2000, /* of an operation: all its messages */
-	/* In mr_port_poll(), until a returned one has answered. */
+	/* In mr_port_poll(), for the first answers of a new back end. */
 	VIRTIO_USER_RETURN_MS = 100,
 	/* A server's mr_port_open(), for the first back end. */
 	VIRTIO_USER_WAIT_MS = 30 * 1000,
@@ -42,11 +42,11 @@ struct virtio_user {
 	/* By queue. */
 	int kick_fds[2 * VIRTIO_MAX_PAIRS];
 	bool is_started[2 * VIRTIO_MAX_PAIRS];
-	uint32_t generation; /* changes when it goes or comes */
+	uint32_t generation; /* changes when it leaves or returns */
 	uint64_t retry_tick;
 	uint64_t until_ns;   /* the deadline of messages */
-	bool is_open;        /* a back end may go and return */
-	bool has_complained; /* of one that came, but cannot be used */
+	bool is_open;        /* a back end may leave and return */
+	bool has_complained; /* about one that cannot be used */
 	bool can_return;     /* else a lost back end is gone */
 };
 
@@ -60,14 +60,14 @@ int mri_user_ask(struct virtio_user *user, struct vhost_msg *msg,
 int mri_user_ask_u64(struct virtio_user *user, uint32_t request,
 		     uint64_t *ret_value);
 /*
- * Tell it something, with fds, and wait until it has done it, if it says so.
- * Also -EREMOTEIO: it refuses.
+ * Send a request with fds. With REPLY_ACK, wait until it is done. Also
+ * -EREMOTEIO: the back end refuses.
  */
 int mri_user_tell(struct virtio_user *user, struct vhost_msg *msg,
 		  const int *fds, uint32_t n_fds);
 int mri_user_tell_u64(struct virtio_user *user, uint32_t request,
 		      uint64_t value);
-/* Whether the protocol's feature is agreed on. */
+/* Whether the protocol feature was negotiated. */
 static inline bool virtio_user_has(const struct virtio_user *user,
 				   uint32_t feature)
 {
@@ -82,9 +82,9 @@ int mri_user_connect(const struct virtio_port *port, int timeout_ms,
 		     struct mr_reason *reason);
 /* Set the deadline of all messages from here on. */
 void mri_user_allow(struct virtio_user *user, int timeout_ms);
-/* Find what both sides can do. */
+/* Negotiate what both sides can do. */
 int mri_user_exchange(struct virtio_user *user);
-/* The socket is closed; every piece of memory is still ours. */
+/* Close the socket. All memory stays mapped. */
 void mri_user_disconnect(struct virtio_user *user);
 
 /* virtio_user_kernel.c */
@@ -101,7 +101,7 @@ int mri_user_kernel_call(struct virtio_user *user, struct vhost_msg *msg,
 /* Begin to follow the region's segments, and make memory for all rings. */
 int mri_user_memory_open(struct virtio_port *port, struct mr_reason *reason);
 void mri_user_memory_close(struct virtio_port *port);
-/* Tell a back end, which has none yet, of all memory. */
+/* Tell a back end that has no memory yet about all of it. */
 int mri_user_tell_memory(struct virtio_user *user);
 /* A piece of the rings' memory, which lasts until the port closes. */
 int mri_user_alloc_dma(struct virtio_port *port, uint64_t n_bytes,

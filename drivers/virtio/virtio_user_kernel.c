@@ -6,7 +6,7 @@
  * with many queues.
  *
  * Source: Linux, include/uapi/linux/vhost.h, if_tun.h. The first cannot be
- * included: the two kinds of requests have the same names.
+ * included: its requests have the same names as ours.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -62,7 +62,7 @@ static int call_all(const struct virtio_user *user, unsigned long call,
 	return err;
 }
 
-/* The device of a ring has two: 0 receives. */
+/* Each device has two rings: 0 receives. */
 static int call_ring(const struct virtio_user *user, unsigned long call,
 		     uint32_t number, uint32_t value)
 {

@@ -133,7 +133,7 @@ int mri_user_tell_u64(struct virtio_user *user, uint32_t request,
 
 /* ---- the connection ---- */
 
-/* How long connect() and sendmsg() may wait for room. */
+/* Limit how long connect() and sendmsg() wait for room. */
 static int set_timeout(const struct virtio_user *user, int timeout_ms)
 {
 	const struct timeval limit = { timeout_ms / 1000,
@@ -178,7 +178,7 @@ static int connect_to(const struct virtio_port *port, int timeout_ms,
 		       mr_strerror(err));
 }
 
-/* Take the back end that connects first. */
+/* Accept the first back end that connects. */
 static int accept_one(const struct virtio_port *port, int timeout_ms,
 		      struct mr_reason *reason)
 {

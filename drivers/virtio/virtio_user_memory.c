@@ -41,7 +41,7 @@ static int tell_table(struct virtio_user *user)
 	return mri_user_tell(user, &msg, user->region_fds, user->n_regions);
 }
 
-/* Wait until it has mapped what it was told of. */
+/* Wait until the back end has mapped its memory. */
 static int await_memory(struct virtio_user *user)
 {
 	uint64_t features;
@@ -56,7 +56,7 @@ int mri_user_tell_memory(struct virtio_user *user)
 	int err = 0;
 
 	if (user->n_regions > user->max_regions)
-		return -EREMOTEIO; /* another one, which takes fewer */
+		return -EREMOTEIO; /* a new back end, which takes fewer */
 	if (!virtio_user_has(user, VHOST_P_CONFIGURE_MEM_SLOTS))
 		err = tell_table(user);
 	else
@@ -68,7 +68,7 @@ int mri_user_tell_memory(struct virtio_user *user)
 	return err;
 }
 
-/* Tell it of the last piece, unless it is away: it gets all when it returns. */
+/* Add the last piece, unless the back end is away: it gets all on return. */
 static int tell_last_region(struct virtio_user *user)
 {
 	int err;
@@ -118,7 +118,7 @@ static int add_segment(void *opaque, const struct mr_segment_info *segment,
 	return err;
 }
 
-/* Pinned: none goes before the port closes. */
+/* Segments are pinned: none is removed before the port closes. */
 static void remove_segment(void *opaque, const struct mr_segment_info *segment)
 {
 	(void)opaque;
