@@ -38,7 +38,7 @@ static int watch(const struct vhost_port *port, int fd)
 
 /* ---- losing and finding a peer ---- */
 
-/* Start or stop the timer of the next try. */
+/* Start or stop the retry timer. */
 static void set_timer(const struct vhost_port *port, bool is_on)
 {
 	const struct itimerspec times = {
@@ -56,7 +56,7 @@ static void drop_fds(struct vhost_peer *peer)
 	peer->n_fds = 0;
 }
 
-/* Release everything of the peer's: mappings and fds. */
+/* Release the peer's mappings and fds. */
 static void forget_peer(struct vhost_port *port)
 {
 	struct vhost_peer *peer = &port->peer;

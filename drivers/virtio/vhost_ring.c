@@ -152,8 +152,7 @@ static void go_to_position(struct vhost_ring *ring)
 
 /* ---- running ---- */
 
-/* Translate a part of the ring; NULL: not in the peer's memory, or not aligned.
- */
+/* Translate a part of the ring. NULL: not in the peer's memory or unaligned. */
 static void *map_part(const struct vhost_ring *ring, uint64_t user_addr,
 		      uint64_t n_bytes, uint32_t align_bytes)
 {

@@ -6,12 +6,13 @@
  *     rings' memory ------+-- memfds --> the back end maps them
  *     kick, call ------------ eventfds
  *
- * In rings and descriptors an address is one of this process: as in DPDK, the
- * back end finds it in the table of regions that it was sent.
+ * Rings and descriptors hold addresses of this process: as in DPDK, the back
+ * end finds them in the table of regions that it was sent.
  *
- * There is no control queue, and no configuration space. The back end may go at
- * any time. Then all queues are broken, as if it had written invalid entries;
- * mr_port_poll() connects again once it is back, and starts them afresh.
+ * There is no control queue and no configuration space. The back end may leave
+ * at any time. Then all queues are broken, as if it had written invalid
+ * entries; mr_port_poll() connects again once it is back, and starts them
+ * afresh.
  *
  * Source: QEMU, docs/interop/vhost-user.rst.
  */

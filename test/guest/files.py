@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Put a kernel and a small root into a folder: vmlinuz and initramfs, for any
+"""Put a kernel and a small root file system into a folder: vmlinuz and initramfs, for any
 virtual machine. With the word "shell" for the kernel, its console is a shell,
 which ends the machine when it ends.
 

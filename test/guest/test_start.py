@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The commands of docs/start.md that connect two virtual machines, as they are
-written. QEMU and our programs are where they are here."""
+"""The commands of docs/start.md that connect two virtual machines, run as they
+are written, with the QEMU and the programs of this tree."""
 import os
 import re
 import shlex
@@ -22,7 +22,7 @@ FENCE = re.compile(r"^```sh\n(.*?)^```", re.M | re.S)
 
 
 def blocks():
-    """Those of the section: on the host, two machines, and in each of them."""
+    """The section's commands: for the host, two machines, and inside each."""
     text = PAGE.read_text("utf-8")
     section = text[text.index("\n## 4. "):text.index("\n## 5. ")]
     return FENCE.findall(section)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Guests behind vhost: ports: joined with each other by mr-l2fwd, with a veth
-or a tap, and with a NAT; what is killed, and what is wrong."""
+"""Guests behind vhost: ports: joined by mr-l2fwd to each other, to a veth or to
+a tap, or by a NAT; processes that are killed, and configuration errors."""
 import json
 
 import pytest
@@ -34,8 +34,8 @@ def talk(one, other, mtu, queues):
 
 
 def check_carried(snapshot, has_tso):
-    """Each queue has received; with has_tso frames are segments that nobody has
-    cut, and otherwise they fit into the MTU."""
+    """Each queue has received frames. With has_tso they are unsplit segments;
+    otherwise they fit into the MTU."""
     for port in snapshot["ports"]:
         rx_bytes, n = (invariants.total(port, "rx", counter)
                        for counter in ("bytes", "delivered"))
@@ -47,7 +47,7 @@ def check_carried(snapshot, has_tso):
 
 
 def features_of(guest):
-    """What the driver has negotiated, by bits."""
+    """The features that the driver has negotiated, as bits."""
     return do(guest, "cat /sys/class/net/nic0/device/features")
 
 
@@ -72,8 +72,8 @@ def test_two_guests_talk(lab, kind, queues, options):
     ("vhost", "", 20), ("vhost-server", ",client=on", 3)],
     ids=["server", "client"])
 def test_we_are_killed(lab, wire, options, n_kills):
-    """Again and again while data goes from one guest to another: QEMU calls
-    again, or we do, and the interfaces work on."""
+    """Kill ours repeatedly while data flows between two guests: QEMU or our
+    port connects again, and the interfaces recover."""
     switch = Switch(lab, options)
     with new_guest(switch.paths[0], wire=wire) as one, \
             new_guest(switch.paths[1], wire=wire) as other:
@@ -93,7 +93,7 @@ def test_we_are_killed(lab, wire, options, n_kills):
 
 
 def test_qemu_is_killed(lab):
-    """The port waits for the next one, and no page is missing."""
+    """The port waits for the next peer, and no page is lost."""
     switch = Switch(lab)
     with new_guest(switch.paths[1]) as other:
         configure(other, 1)
@@ -115,7 +115,7 @@ SERVER = "10.78.0.254"
 
 @pytest.mark.parametrize("spec", ["xdp:p1", "tap:p1,tso=on"])
 def test_a_guest_and_a_kernel_talk(lab, spec):
-    """Segments go to the tap as they are, and are cut for the veth."""
+    """Segments go to the tap unchanged, and are split for the veth."""
     middle, host = lab.namespace("f"), lab.namespace("h")
     path = lab.tmp_path / "vm0"
     if spec.startswith("xdp"):
@@ -174,7 +174,7 @@ def test_memory_that_is_not_shared(lab):
 
 @pytest.mark.parametrize("kind", ["vhost-split", "vhost-packed"])
 def test_a_guest_moves_while_it_downloads(lab, kind):
-    """To another QEMU, at another port of a learning bridge."""
+    """A guest migrates to a QEMU at another port of a learning bridge."""
     switch = Switch(lab, ",tso=on", 3, ["--mode", "learn"])
     with new_guest(switch.paths[0], kind) as one, \
             new_guest(switch.paths[1]) as other:

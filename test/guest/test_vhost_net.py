@@ -28,7 +28,7 @@ TWO_QUEUES = "; ".join([
 
 
 def test_two_queues_send_back_what_comes():
-    """A tap that the port made goes with it."""
+    """The tap that the port created disappears with it."""
     with boot([], programs=PROGRAMS, modules=MODULES) as guest:
         forget_log(guest)
         status, text = guest.run(TWO_QUEUES)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Guests whose NICs are behind vhost: ports, and what goes between them.
+"""Guests whose NICs are behind vhost: ports, and traffic between them.
 
     guest 0: nic0, 10.78.0.1 --- socket 0 --- our program --- socket 1 --- guest 1
 
@@ -63,7 +63,7 @@ class Switch:
         self.running.kill()
 
     def are_up(self):
-        """Whether the links of the ports are, as mrctl shows them."""
+        """The link states of the ports, as mrctl shows them."""
         shown = ask_ctl(self.lab, "show", "ports", "--json")
         assert shown.returncode == 0, shown
         return [json.loads(line)["link"]["up"]
@@ -90,8 +90,8 @@ def new_guest(path, kind="vhost-split", queues=1, **more):
 
 
 class Arriving(Guest):
-    """The QEMU that a guest moves to, with its NIC behind another socket. It
-    does not boot."""
+    """The QEMU to which a guest migrates, with its NIC behind another
+    socket. It does not boot."""
 
     def __init__(self, source, path):
         nic = source.nics[0]
@@ -107,7 +107,7 @@ class Arriving(Guest):
 
 
 def migrate(source, target):
-    """Move a running guest from one QEMU to another."""
+    """Migrate a running guest from one QEMU to another."""
     source.qmp("migrate-set-parameters", **{"downtime-limit": 1000})
     source.qmp("migrate", uri=f"unix:{target.folder}/incoming")
 
@@ -119,7 +119,7 @@ def migrate(source, target):
 
 
 def do(guest, command):
-    """Run a command that succeeds in a guest; its output."""
+    """Run a command in a guest, which must succeed; return its output."""
     status, text = guest.run(command)
     assert status == 0, f"{command}: {status}: {text}"
     return text.strip()
@@ -131,14 +131,14 @@ def configure(guest, i):
 
 
 def ping(guest, to, n_bytes=56, n=3):
-    """How many answers came."""
+    """The number of answers received."""
     text = guest.run(f"ping -c {n} -A -W 10 -s {n_bytes} {to}")[1]
     return int(re.search(r"(\d+) packets received", text).group(1))
 
 
 class Transfer:
-    """TCP from one guest to another: random bytes, which are the same at both
-    ends. Both ends run on one CPU, and so use one pair of queues."""
+    """TCP from one guest to another: random bytes, compared at both ends.
+    Both ends run on one CPU, and so use one pair of queues."""
 
     def __init__(self, source, sink, to, n_bytes=N_BYTES, cpu=0):
         self.source, self.sink, self.n_bytes = source, sink, n_bytes

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A container whose only way out is the socket of a switch on the host, as
-docs/containers.md has it: namespaces of its own, no interface, no capability."""
+"""A container that reaches the host only through a switch's socket, as in
+docs/containers.md: its own namespaces, no interface, no capability."""
 import os
 import re
 import shutil
@@ -26,14 +26,14 @@ exec setpriv --bounding-set=-all --inh-caps=-all --no-new-privs "$@"
 
 
 def pod():
-    """The sample of the page that has a virtio-user port."""
+    """The page's sample with a virtio-user: port."""
     return next(block for block in re.findall(r"```yaml\n(.*?)```", PAGE.read_text(),
                                               re.S) if "virtio-user" in block)
 
 
 @pytest.fixture
 def folder(lab):
-    """Of the socket: its files are of the pod's group."""
+    """The socket's folder; its files belong to the pod's group."""
     made = Path(tempfile.mkdtemp(prefix="mrt-pod-"))
     lab.closing(type("Folder", (), {"close": lambda _: shutil.rmtree(made)})())
     os.chown(made, 0, NOBODY)
@@ -42,7 +42,7 @@ def folder(lab):
 
 
 def in_container(lab, namespace, folder):
-    """A command in it."""
+    """A command in the container."""
     if Process(lab, namespace, ["unshare", "--user", "true"]).wait() != 0:
         pytest.skip("no user namespaces here")
     return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}",
@@ -52,7 +52,7 @@ def in_container(lab, namespace, folder):
 
 
 def open_switch(lab, namespace, folder):
-    """The host's switch; the socket is for its group, too."""
+    """The host's switch; its group may use the socket, too."""
     return Forwarder(lab, namespace, f"vhost:{folder}/pod.sock", "xdp:p0",
                      wrap=["sh", "-c", 'umask 007; exec "$@"', "sh"])
 
@@ -67,7 +67,7 @@ def echo(wire, n=100):
 
 @pytest.mark.short
 def test_a_pod_needs_only_the_socket(lab, folder):
-    """Its port goes on when the switch returns."""
+    """Its port recovers when the switch returns."""
     host, other = lab.namespace("f"), lab.namespace("h")
     lab.veth(host, "p0", other, "h0")
     switch = open_switch(lab, host, folder)

@@ -34,7 +34,7 @@ class Driver(Process):
 
 
 class Device:
-    """A port, and frames that come back."""
+    """A port, and frames that return to it."""
 
     def __init__(self, pool, path, options=""):
         self.pool = pool
@@ -45,7 +45,7 @@ class Device:
         return self.port.link()["is_up"]
 
     def echo(self, n, queue=0):
-        """Frames that come back, of n, while somebody polls for up to 0.2 s."""
+        """How many of n frames return while the port is polled, up to 0.2 s."""
         n_back, end_s = 0, time.monotonic() + 0.2
         with self.pool.burst([FRAME] * n) as burst:
             self.port.tx(queue).send(burst)
@@ -112,7 +112,7 @@ def test_socket_of_a_dead_process_is_replaced(lab, tmp_path):
 
 
 def share_memory(path, fd):
-    """A peer that shares a file, and does nothing else."""
+    """A peer that shares a file and does nothing else."""
     peer = socket.socket(socket.AF_UNIX)
     peer.connect(str(path))
     message = struct.pack("<IIIQQQQQ", ADD_MEM_REG, 1, 40, 0, 0, MEMORY_BYTES,
