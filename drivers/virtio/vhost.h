@@ -38,7 +38,7 @@ struct vhost_area {
 	uint64_t n_bytes;
 	uint8_t *bytes;     /* at guest_addr */
 	uint64_t user_addr; /* in messages */
-	void *mapping;      /* of the whole file up to the area's end */
+	void *mapping;      /* of the file's blocks that have the area */
 	uint64_t mapped_bytes;
 };
 
@@ -224,11 +224,12 @@ int mri_vhost_memory_add(struct vhost_port *port,
 			 const struct vhost_region *region, int fd,
 			 struct mr_reason *reason);
 /*
- * Map the first *n_bytes of a file that cannot shrink, rounded up to its
- * blocks.
+ * Map the blocks that have *n_bytes at *offset of a file that cannot shrink.
+ * Then *n_bytes are mapped, and *offset is where those begin there.
  */
-int mri_vhost_map(const struct vhost_port *port, int fd, uint64_t *n_bytes,
-		  void **ret_mapping, struct mr_reason *reason);
+int mri_vhost_map(const struct vhost_port *port, int fd, uint64_t *offset,
+		  uint64_t *n_bytes, void **ret_mapping,
+		  struct mr_reason *reason);
 /* -ENOENT: there is no such region. */
 int mri_vhost_memory_remove(struct vhost_memory *memory,
 			    const struct vhost_region *region);

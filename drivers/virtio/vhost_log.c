@@ -27,15 +27,16 @@ int mri_vhost_log_set(struct vhost_port *port, int fd, uint64_t n_bytes,
 		      uint64_t offset, struct mr_reason *reason)
 {
 	struct vhost_log *log = &port->peer.log;
-	uint64_t mapped_bytes = n_bytes + offset;
+	uint64_t mapped_bytes = n_bytes;
 	int err;
 
 	mri_vhost_log_clear(log);
-	if (n_bytes == 0 || mapped_bytes < n_bytes)
+	if (n_bytes == 0 || offset + n_bytes < offset)
 		return mr_fail(reason, -EINVAL,
 			       "%s: the peer's log of pages is invalid",
 			       port->base.info->name);
-	err = mri_vhost_map(port, fd, &mapped_bytes, &log->mapping, reason);
+	err = mri_vhost_map(port, fd, &offset, &mapped_bytes, &log->mapping,
+			    reason);
 	if (err < 0)
 		return err;
 	log->mapped_bytes = mapped_bytes;

@@ -75,6 +75,19 @@ static uint64_t count_bytes(const struct vhost_memory *memory)
 	return n_bytes;
 }
 
+static uint64_t limit_of(const struct vhost_port *port)
+{
+	return (uint64_t)port->options.memory_mib << MIB_SHIFT;
+}
+
+static int say_too_much(const struct vhost_port *port, struct mr_reason *reason)
+{
+	return mr_fail(reason, -ENOMEM,
+		       "%s: the peer has more memory than %u MiB; memory= sets "
+		       "the limit",
+		       port->base.info->name, port->options.memory_mib);
+}
+
 /* Check a file of at least n_bytes. *ret_block_bytes: mmap()'s unit. */
 static int check_file(const struct vhost_port *port, int fd, uint64_t n_bytes,
 		      uint64_t *ret_block_bytes, struct mr_reason *reason)
@@ -102,19 +115,25 @@ static int check_file(const struct vhost_port *port, int fd, uint64_t n_bytes,
 	return 0;
 }
 
-int mri_vhost_map(const struct vhost_port *port, int fd, uint64_t *n_bytes,
-		  void **ret_mapping, struct mr_reason *reason)
+int mri_vhost_map(const struct vhost_port *port, int fd, uint64_t *offset,
+		  uint64_t *n_bytes, void **ret_mapping,
+		  struct mr_reason *reason)
 {
-	uint64_t block_bytes = 1;
-	const int err = check_file(port, fd, *n_bytes, &block_bytes, reason);
+	uint64_t start, end = *offset + *n_bytes, block_bytes = 1;
+	const int err = check_file(port, fd, end, &block_bytes, reason);
 	void *mapping;
 
 	if (err < 0)
 		return err;
-	/* Whole blocks from offset 0, as huge pages require. */
-	*n_bytes = (*n_bytes + block_bytes - 1) / block_bytes * block_bytes;
-	mapping =
-		mmap(NULL, *n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (*n_bytes > limit_of(port))
+		return say_too_much(port, reason);
+	/* Whole blocks, as huge pages require. */
+	start = *offset / block_bytes * block_bytes;
+	end = (end + block_bytes - 1) / block_bytes * block_bytes;
+	*offset -= start;
+	*n_bytes = end - start;
+	mapping = mmap(NULL, *n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		       (off_t)start);
 	if (mapping == MAP_FAILED)
 		return mr_fail(reason, -ENOMEM,
 			       "%s: cannot map the peer's memory: %s",
@@ -130,7 +149,7 @@ int mri_vhost_memory_add(struct vhost_port *port, const struct vhost_region *r,
 {
 	struct vhost_memory *memory = &port->peer.memory;
 	const char *const name = port->base.info->name;
-	uint64_t mapped_bytes = r->offset + r->n_bytes;
+	uint64_t offset = r->offset, mapped_bytes = r->n_bytes;
 	void *mapping;
 	int err;
 
@@ -138,17 +157,13 @@ int mri_vhost_memory_add(struct vhost_port *port, const struct vhost_region *r,
 		return mr_fail(reason, -EINVAL,
 			       "%s: the peer's table of memory is invalid",
 			       name);
-	if (count_bytes(memory) + r->n_bytes >
-	    (uint64_t)port->options.memory_mib << MIB_SHIFT)
-		return mr_fail(reason, -ENOMEM,
-			       "%s: the peer has more memory than %u MiB; "
-			       "memory= sets the limit",
-			       name, port->options.memory_mib);
-	err = mri_vhost_map(port, fd, &mapped_bytes, &mapping, reason);
+	if (r->n_bytes > limit_of(port) - count_bytes(memory))
+		return say_too_much(port, reason);
+	err = mri_vhost_map(port, fd, &offset, &mapped_bytes, &mapping, reason);
 	if (err < 0)
 		return err;
 	memory->areas[memory->n++] = (struct vhost_area){
-		r->guest_addr, r->n_bytes, (uint8_t *)mapping + r->offset,
+		r->guest_addr, r->n_bytes, (uint8_t *)mapping + offset,
 		r->user_addr,  mapping,    mapped_bytes
 	};
 	return 0;

@@ -200,13 +200,16 @@ receive_round(struct vhost_rxq *rxq, struct mr_cache *cache,
 	      const bool is_packed, bool *is_last)
 {
 	struct round round;
+	bool is_stuck;
 
 	read_round(rxq, &round, n, is_packed);
+	/* Chains that wait for pages are no reason. */
+	is_stuck = round.reader.n_chains == 0 && vhost_is_stuck(&round.reader);
 	take_pages(rxq, cache, &round);
 	n = copy_round(rxq, &round, frames, meta);
 	if (vhost_use_all(&round.reader, NULL, is_packed))
 		mr_counter_add(&rxq->base.stats.events[MR_RX_EVENT_WAKEUP], 1);
-	if (round.reader.n_chains == 0 && vhost_is_stuck(&round.reader))
+	if (is_stuck)
 		mri_vhost_ring_break(&rxq->ring);
 	*is_last = round.reader.n_chains < VHOST_ROUND;
 	return n;

@@ -112,15 +112,20 @@ __attribute__((noinline)) static void copy_and_log(const struct vhost_txq *txq,
 	const struct vhost_reader *reader = &round->reader;
 	const uint32_t first = reader->chains[target->first].first;
 	struct vhost_piece pieces[VHOST_PIECES];
-	uint32_t n = 0;
+	uint32_t n = 0, left = target->n_bytes;
 
 	for (uint32_t i = 0; i < target->n_chains; i++)
 		n += reader->chains[target->first + i].n_pieces;
 	memcpy(pieces, &reader->pieces[first], n * sizeof(pieces[0]));
 	copy_bytes(txq, round, target, header);
-	for (uint32_t i = 0; i < n; i++)
-		mri_vhost_log_bytes(reader->ring, pieces[i].bytes,
-				    pieces[i].n_bytes);
+	/* Only what was written: a buffer may be all of the guest's memory. */
+	for (uint32_t i = 0; i < n && left > 0; i++) {
+		const uint32_t len =
+			pieces[i].n_bytes < left ? pieces[i].n_bytes : left;
+
+		mri_vhost_log_bytes(reader->ring, pieces[i].bytes, len);
+		left -= len;
+	}
 }
 
 static void copy_frame(const struct vhost_txq *txq, struct round *round,
