@@ -35,6 +35,14 @@ struct round {
 	uint32_t n_pages; /* wanted */
 };
 
+/* What its header says of a frame. Nobody promises us a valid checksum. */
+static uint32_t flags_of(const struct virtio_header *header)
+{
+	return header->flags & VIRTIO_HEADER_NEEDS_CSUM ?
+		       MR_FRAME_CSUM_PARTIAL :
+		       0;
+}
+
 /* Whether the header is valid, and asks only for what was negotiated. */
 static bool is_valid_header(const struct vhost_rxq *rxq,
 			    const struct virtio_header *header)
@@ -158,7 +166,7 @@ static void copy_frame(const struct vhost_rxq *rxq, struct vhost_piece *piece,
 		frames[i] = (struct mr_frame){ addr, len,
 					       left > 0 ? MR_FRAME_MORE : 0 };
 	}
-	frames[0].flags |= virtio_header_flags(&source->header);
+	frames[0].flags |= flags_of(&source->header);
 }
 
 /* Copy the round's frames. Returns entries. */
@@ -312,7 +320,7 @@ set_offloads(struct vhost_rxq *rxq, const struct headers *headers,
 	uint64_t n_partial = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		frames[i].flags = virtio_header_flags(&headers->of[i]);
+		frames[i].flags = flags_of(&headers->of[i]);
 		n_partial += headers->of[i].flags & VIRTIO_HEADER_NEEDS_CSUM;
 	}
 	mr_counter_add(&rxq->base.stats.events[MR_RX_EVENT_CSUM_PARTIAL],
