@@ -384,6 +384,7 @@ void mri_vhost_ring_reset(struct vhost_ring *ring)
 	mr_fd_close(ring->error_fd);
 	ring->vq.kick_fd = ring->error_fd = -1;
 	ring->vq.n_entries = 0;
+	ring->vq.n_avail = ring->vq.n_used = 0;
 	ring->has_addr = ring->has_kick = ring->is_enabled = false;
 	ring->has_position = false;
 }
