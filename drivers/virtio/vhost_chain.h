@@ -3,9 +3,9 @@
  * Chains of descriptors, as the device reads them, and used entries, as it
  * writes them.
  *
- * The driver may change a descriptor while it is read. So each is loaded once,
- * and what is checked is the copy. No loop is longer than the ring,
- * or VHOST_PIECES: empty descriptors cost time, too.
+ * The driver may change a descriptor at any time, so each is loaded once, and
+ * the copy is checked. No loop is longer than the ring or VHOST_PIECES: empty
+ * descriptors take time, too.
  *
  * Source: virtio 1.2, 2.7.5, 2.7.8, 2.8.6 to 2.8.8.
  */
@@ -140,8 +140,8 @@ vhost_read_table(struct vhost_reader *reader, struct vhost_chain *chain,
 		if (at >= n)
 			break;
 	}
-	/* The end of a packed table; or a table that is too long, leads out of
-	 * it, or in a circle. */
+	/* A packed table ends here. Others are too long, or a split one leads
+	 * out of the table or in a circle. */
 	reader->is_bad = !is_packed || at < n;
 	return !reader->is_bad;
 }
