@@ -228,9 +228,10 @@ static void read_meta(const struct virtio_rxq *rxq,
 	if (rxq->has_hash && header->hash_report != 0) {
 		meta->valid |= MR_META_RSS_HASH;
 		meta->rss_hash = header->hash;
-		meta->hash_type = header->hash_report < VIRTIO_N_HASH_TYPES ?
-					  virtio_hash_types[header->hash_report] :
-					  0;
+		meta->hash_type =
+			header->hash_report < VIRTIO_N_HASH_TYPES ?
+				virtio_hash_types[header->hash_report] :
+				0;
 	}
 }
 
@@ -387,9 +388,9 @@ static struct taken take_merged(struct virtio_rxq *rxq, uint32_t number,
 		taken.n_bytes = 0;
 		return taken;
 	}
-	frames[0].flags |=
-		virtio_header_flags((const void *)(rxq->memory + frames[0].addr -
-					rxq->header_bytes));
+	frames[0].flags |= virtio_header_flags(
+		(const void *)(rxq->memory + frames[0].addr -
+			       rxq->header_bytes));
 	frames[n_buffers - 1].flags &= ~(uint32_t)MR_FRAME_MORE;
 	taken.n_entries = n_buffers;
 	return taken;

@@ -2,11 +2,14 @@
 """vhost: ports, with virtio-user: ports of another process as the drivers."""
 import fcntl
 import os
+import shutil
 import socket
 import struct
+import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from lib.namespaces import wait_until
@@ -31,6 +34,26 @@ class Driver(Process):
         super().__init__(lab, lab.namespace("driver"),
                          [L2FWD, "--mode", "macswap", "--quiet",
                           f"virtio-user:{path}{options}"])
+
+
+class TestPmd(Process):
+    """DPDK's driver, which sends each frame back. Its memory is not sealed."""
+
+    __test__ = False
+
+    def __init__(self, lab, path, is_packed):
+        prefix = f"vhost{os.getpid()}"
+        self.files = Path("/var/run/dpdk") / prefix
+        super().__init__(lab, lab.namespace("testpmd"), [
+            "dpdk-testpmd", "--no-huge", "-m", "128", "--no-pci", "-l", "0,1",
+            f"--file-prefix={prefix}", "--vdev",
+            f"net_virtio_user0,path={path},packed_vq={is_packed}",
+            "--", "--forward-mode=io", "--port-topology=loop", "--nb-cores=1",
+            "--total-num-mbufs=4096", "--no-flush-rx"], stdin=subprocess.PIPE)
+
+    def kill(self):
+        super().kill()
+        shutil.rmtree(self.files)
 
 
 class Device:
@@ -90,6 +113,20 @@ def test_drivers_come_and_go(lab, tmp_path, ring):
             wait_until("the link is down", lambda: not device.is_up())
             assert device.echo(8) == 0
     assert not path.exists()
+
+
+@pytest.mark.parametrize("is_packed", [0, 1])
+def test_drivers_of_dpdk_come_and_go(lab, tmp_path, is_packed):
+    if not shutil.which("dpdk-testpmd"):
+        pytest.skip("dpdk-testpmd is missing (package dpdk-dev)")
+    path = tmp_path / "vm.sock"
+    with device_at(path, ",unsealed") as device:
+        for _ in range(3):
+            driver = TestPmd(lab, path, is_packed)
+            wait_until("the link is up", device.is_up)
+            wait_until("frames come back", lambda: device.echo(8) == 8)
+            driver.kill()
+            wait_until("the link is down", lambda: not device.is_up())
 
 
 def test_path_in_use_is_refused(tmp_path):
