@@ -101,12 +101,13 @@ struct vhost_ring {
 	struct vhost_port *port;
 	uint32_t number;
 	uint32_t position; /* where the next start resumes */
-	bool has_addr, has_kick, has_position, is_enabled, has_complained;
-	bool is_running; /* as mr_port_poll() sees it */
-	int driver_fd;   /* the driver kicks; -1: none, it is polled */
-	int error_fd;    /* reports a broken ring; -1: none */
-	int wake_fd;     /* wakes the sleeping thread */
-	int epoll_fd;    /* of driver_fd and wake_fd */
+	bool has_addr, has_kick, has_position, is_enabled;
+	/* As mr_port_poll() sees it. */
+	bool is_running, is_broken;
+	int driver_fd; /* the driver kicks; -1: none, it is polled */
+	int error_fd;  /* reports a broken ring; -1: none */
+	int wake_fd;   /* wakes the sleeping thread */
+	int epoll_fd;  /* of driver_fd and wake_fd */
 };
 
 struct vhost_rxq {

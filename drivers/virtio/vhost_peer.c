@@ -69,6 +69,7 @@ static void forget_peer(struct vhost_port *port)
 	drop_fds(peer);
 	mr_fd_close(peer->fd);
 	*peer = (struct vhost_peer){ .fd = -1 };
+	__atomic_store_n(&port->rxqs[0].rarp_mac, 0, __ATOMIC_RELAXED);
 	mri_vhost_apply_features(port, 0);
 }
 
@@ -285,9 +286,10 @@ static void report_broken(struct vhost_port *port)
 
 		if (__atomic_load_n(&ring->state, __ATOMIC_RELAXED) !=
 			    VHOST_BROKEN ||
-		    ring->has_complained)
+		    ring->is_broken)
 			continue;
-		ring->has_complained = true;
+		ring->is_broken = true;
+		ring->is_running = false;
 		mri_virtio_kick(ring->error_fd);
 		mr_log(port->base.ctx, MR_LOG_ERROR,
 		       "%s: the driver wrote an invalid descriptor into ring "
@@ -310,8 +312,8 @@ uint32_t mri_vhost_poll(struct mr_port *base)
 	if (err < 0 && err != -EAGAIN)
 		lose_peer(port, err, &why);
 	find_peer(port); /* a lost peer may be back already */
-	mri_vhost_rings_share(port);
 	report_broken(port);
+	mri_vhost_rings_share(port);
 	return follow_link(port);
 }
 

@@ -152,12 +152,23 @@ static int set_mtu(struct vhost_port *port, struct vhost_msg *msg,
 
 /* ---- the device as a whole ---- */
 
+/* Until the peer starts them again. */
+static void reset_rings(struct vhost_port *port)
+{
+	mri_vhost_rings_stop(port);
+	for (uint32_t i = 0; i < 2 * port->options.n_queues; i++) {
+		struct vhost_ring *ring = vhost_ring_of(port, i);
+
+		ring->has_kick = ring->is_broken = false;
+	}
+}
+
 static int reset_device(struct vhost_port *port, struct vhost_msg *msg,
 			struct mr_reason *reason)
 {
 	(void)msg;
 	(void)reason;
-	mri_vhost_rings_stop(port);
+	reset_rings(port);
 	for (uint32_t i = 0; i < 2 * port->options.n_queues; i++)
 		vhost_ring_of(port, i)->is_enabled = false;
 	port->peer.status = 0;
@@ -171,7 +182,7 @@ static int set_status(struct vhost_port *port, struct vhost_msg *msg,
 		return reject(port, "status", reason);
 	port->peer.status = (uint8_t)msg->u64;
 	if (msg->u64 == 0)
-		mri_vhost_rings_stop(port);
+		reset_rings(port);
 	return 0;
 }
 
@@ -332,7 +343,7 @@ static int get_vring_base(struct vhost_port *port, struct vhost_msg *msg,
 	mri_vhost_ring_set_driver_fd(ring, -1);
 	mr_fd_close(ring->vq.kick_fd);
 	ring->vq.kick_fd = -1;
-	ring->has_kick = ring->has_complained = false;
+	ring->has_kick = ring->is_broken = false;
 	return 0;
 }
 

@@ -214,8 +214,8 @@ void mri_vhost_ring_start(struct vhost_port *port, struct vhost_ring *ring)
 	const uint64_t features = port->peer.features;
 	struct virtio_vq *vq = &ring->vq;
 
-	if (ring->is_running || !ring->has_addr || !ring->has_kick ||
-	    vq->n_entries == 0 ||
+	if (ring->is_running || ring->is_broken || !ring->has_addr ||
+	    !ring->has_kick || vq->n_entries == 0 ||
 	    (vhost_has(features, VHOST_F_PROTOCOL_FEATURES) &&
 	     !ring->is_enabled))
 		return;
@@ -386,7 +386,7 @@ void mri_vhost_ring_reset(struct vhost_ring *ring)
 	ring->vq.n_entries = 0;
 	ring->vq.n_avail = ring->vq.n_used = 0;
 	ring->has_addr = ring->has_kick = ring->is_enabled = false;
-	ring->has_position = false;
+	ring->has_position = ring->is_broken = false;
 }
 
 static int open_ring(struct vhost_port *port, uint32_t number,

@@ -404,8 +404,11 @@ __attribute__((noinline)) static uint32_t announce(struct vhost_rxq *rxq,
 	uint8_t bytes[MIN_WIRE_BYTES] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
 	uint64_t page;
 
-	if (mr_frag_alloc_bulk(cache, &page, 1, rxq->page_bytes) == 0)
+	if (mr_frag_alloc_bulk(cache, &page, 1, rxq->page_bytes) == 0) {
+		/* Again in the next burst. */
+		__atomic_store_n(&rxq->rarp_mac, mac, __ATOMIC_RELAXED);
 		return 0;
+	}
 	memcpy(bytes + 6, &mac, 6);
 	bytes[12] = ETHER_RARP >> 8;
 	bytes[13] = ETHER_RARP & 0xff;

@@ -17,7 +17,8 @@ sys.path.insert(0, str(BUILD / "bindings/python"))
 from millrace import Error, Pool, Port  # noqa: E402
 
 SET_FEATURES, SET_LOG_BASE, SET_NUM, SET_ADDR, SET_BASE = 2, 6, 8, 9, 10
-SET_KICK, SET_CALL, SET_PROTOCOL, ENABLE, ADD_REGION = 12, 13, 16, 18, 37
+GET_BASE, SET_KICK, SET_CALL, SET_PROTOCOL, ENABLE = 11, 12, 13, 16, 18
+ADD_REGION = 37
 NEED_REPLY, NO_FD = 8, 0x100
 VERSION_1, LOG_ALL, PROTOCOL_FEATURES = 1 << 32, 1 << 26, 1 << 30
 LOG_SHMFD, REPLY_ACK, SLOTS = 1 << 1, 1 << 3, 1 << 15
@@ -75,15 +76,23 @@ class Peer:
             assert self.ask(SET_LOG_BASE, struct.pack("=QQ", LOG_BYTES, LOG_AT),
                             self.fd) == 0
         for ring in 0, 1:
-            at = ring * RING_BYTES
-            self.say(SET_NUM, struct.pack("=II", ring, N_ENTRIES))
-            self.say(SET_BASE, struct.pack("=II", ring, 0))
-            self.say(SET_ADDR, struct.pack("=II4Q", ring, 0, at, at + USED_AT,
-                                           at + AVAIL_AT, 0))
-            self.say_u64(SET_CALL, ring | NO_FD)
-            self.say_u64(SET_KICK, ring | NO_FD)
-            self.say(ENABLE, struct.pack("=II", ring, 1))
+            self.start_ring(ring)
         assert self.port.link()["is_up"]
+
+    def start_ring(self, ring):
+        at = ring * RING_BYTES
+        self.say(SET_NUM, struct.pack("=II", ring, N_ENTRIES))
+        self.say(SET_BASE, struct.pack("=II", ring, 0))
+        self.say(SET_ADDR, struct.pack("=II4Q", ring, 0, at, at + USED_AT,
+                                       at + AVAIL_AT, 0))
+        self.say_u64(SET_CALL, ring | NO_FD)
+        self.say_u64(SET_KICK, ring | NO_FD)
+        self.say(ENABLE, struct.pack("=II", ring, 1))
+
+    def clear_ring(self, ring):
+        at = ring * RING_BYTES
+        self.memory[at:at + RING_BYTES] = bytes(RING_BYTES)
+        self.n_avail[ring] = 0
 
     def write_chain(self, ring, first, buffers, flags):
         """Make (address, bytes) available, in descriptors from `first` on."""
@@ -164,3 +173,25 @@ def test_only_shared_bytes_are_mapped(tmp_path):
         peer.say(SET_LOG_BASE, struct.pack("=QQ", far, 0), peer.fd)
         assert virtual_bytes() - before < 1 << 30
         assert peer.socket.recv(20) == b""
+
+
+def test_broken_ring_stops_until_the_driver_resets_it(tmp_path):
+    with peer_of(tmp_path / "vm.sock") as (peer, _):
+        peer.start()
+
+        def receive():
+            with peer.port.rx().receive() as frames:
+                n = len(frames)
+            peer.port.poll()
+            return n, peer.port.link()["is_up"]
+
+        peer.write_chain(1, 0, [(SHARED_BYTES, 100)], 0)
+        assert receive() == (0, False)
+        # Valid now, but the ring stays stopped, whatever else is sent.
+        peer.clear_ring(1)
+        peer.write_chain(1, 0, [(BUFFERS_AT, 100)], 0)
+        peer.say_u64(SET_FEATURES, VERSION_1 | PROTOCOL_FEATURES)
+        assert receive() == (0, False)
+        peer.say(GET_BASE, struct.pack("=II", 1, 0))
+        peer.start_ring(1)
+        assert receive() == (1, True)
