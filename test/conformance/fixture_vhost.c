@@ -25,12 +25,13 @@ static void name_socket(const struct harness *harness, char *path, size_t n)
 		 harness->number);
 }
 
+/* unsealed: the far port's pool may have huge pages. */
 static void setup(struct harness *harness)
 {
 	char path[64];
 
 	name_socket(harness, path, sizeof(path));
-	snprintf(harness->spec, sizeof(harness->spec), "vhost:%s,queues=%u%s",
+	snprintf(harness->spec, sizeof(harness->spec), "vhost:%s,unsealed,queues=%u%s",
 		 path, harness->wish.n_queues,
 		 harness->wish.is_sg ? ",sg=on,mtu=9000" : "");
 }

@@ -51,7 +51,7 @@ static void open_far(struct harness *harness, struct far_end *end,
 	struct mr_reason why = { .text = "" };
 	char spec[128];
 
-	snprintf(spec, sizeof(spec), "vhost:%s,queues=%u%s%s", path,
+	snprintf(spec, sizeof(spec), "vhost:%s,unsealed,queues=%u%s%s", path,
 		 wish->n_queues, wish->is_sg ? ",mtu=9000" : "",
 		 is_server(harness) ? ",client=on" : "");
 	if (mr_ctx_create(NULL, &end->ctx, &why) < 0 ||

@@ -52,9 +52,10 @@ def in_container(lab, namespace, folder):
 
 
 def open_switch(lab, namespace, folder):
-    """The host's switch; its group may use the socket, too."""
-    return Forwarder(lab, namespace, f"vhost:{folder}/pod.sock", "xdp:p0",
-                     wrap=["sh", "-c", 'umask 007; exec "$@"', "sh"])
+    """The host's switch; its group may use the socket, too. The container's
+    memory may be of huge pages."""
+    return Forwarder(lab, namespace, f"vhost:{folder}/pod.sock,unsealed",
+                     "xdp:p0", wrap=["sh", "-c", 'umask 007; exec "$@"', "sh"])
 
 
 def echo(wire, n=100):

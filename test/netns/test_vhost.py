@@ -81,7 +81,8 @@ class Device:
 
 
 @contextmanager
-def device_at(path, options=""):
+def device_at(path, options=",unsealed"):
+    """A device; unsealed, since its drivers may have huge pages."""
     with Pool() as pool:
         device = Device(pool, path, options)
         with device.port:
@@ -93,7 +94,7 @@ def device_at(path, options=""):
 @pytest.mark.parametrize("ring", ["packed=off", "packed=on"])
 def test_all_tx_queues_send_to_a_driver_with_fewer(lab, tmp_path, ring):
     path = tmp_path / "vm.sock"
-    with device_at(path, ",queues=4") as device:
+    with device_at(path, ",queues=4,unsealed") as device:
         Driver(lab, path, f",queues=2,{ring}")
         wait_until("the link is up", device.is_up)
         wait_until("both queues run", lambda: device.echo(8) == 8)
