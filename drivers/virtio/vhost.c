@@ -129,6 +129,7 @@ static void vhost_close(struct mr_port *base)
 
 	mri_vhost_peer_close(port);
 	mri_vhost_rings_close(port);
+	mri_vhost_signal_put(port);
 }
 
 static int open_steps(struct vhost_port *port, const char *path,
@@ -143,6 +144,10 @@ static int open_steps(struct vhost_port *port, const char *path,
 	port->base.info->numa_node = -1;
 	snprintf(port->base.info->mode, sizeof(port->base.info->mode),
 		 "vhost-user");
+	port->signal = mri_vhost_signal_get(port);
+	if (port->signal == NULL)
+		return mr_fail(reason, -ENOMEM, "%s: no memory",
+			       port->base.info->name);
 	err = mri_vhost_rings_open(port, reason);
 	if (err == 0)
 		mri_vhost_apply_features(port, 0);

@@ -75,6 +75,13 @@ struct vhost_log {
 	uint64_t mapped_bytes;
 };
 
+/* How to signal eventfds of peers; of all ports of a context. */
+struct vhost_signal {
+	struct completions *completions; /* NULL: by write() */
+	int fd;                          /* a file of a byte */
+	uint32_t n_ports;
+};
+
 enum vhost_state {
 	VHOST_STOPPED, /* the ring belongs to mr_port_poll() */
 	VHOST_RUNS,
@@ -91,6 +98,7 @@ struct vhost_ring {
 	uint32_t state;      /* atomic, enum vhost_state */
 	uint32_t lock;       /* atomic: of bursts that share it */
 	struct vhost_ring *shared;
+	const struct vhost_signal *signal;
 	bool has_fences; /* the kernel has no membarrier() for us */
 	bool is_armed;
 	uint32_t header_bytes;
@@ -159,6 +167,7 @@ struct vhost_port {
 	struct vhost_listener listener; /* server only */
 	int timer_fd;                   /* client only: when to retry */
 	int break_fd;                   /* a burst broke its ring */
+	struct vhost_signal *signal;
 	uint64_t offered;
 	struct vhost_peer peer;
 	bool has_complained;
@@ -238,6 +247,13 @@ void mri_vhost_memory_clear(struct vhost_memory *memory);
 /* Translate the user address of n_bytes; NULL: not in one piece. */
 void *mri_vhost_memory_at(const struct vhost_memory *memory, uint64_t user_addr,
 			  uint64_t n_bytes);
+
+/* vhost_signal.c */
+/* NULL: no memory. */
+struct vhost_signal *mri_vhost_signal_get(struct vhost_port *port);
+void mri_vhost_signal_put(struct vhost_port *port);
+/* Add 1 to an eventfd of the peer; -1: it has none. Never waits. */
+void mri_vhost_signal(const struct vhost_signal *signal, int event_fd);
 
 /* vhost_log.c */
 int mri_vhost_log_set(struct vhost_port *port, int fd, uint64_t n_bytes,

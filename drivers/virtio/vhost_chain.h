@@ -356,9 +356,11 @@ static inline bool vhost_wants_call(const struct virtio_vq *vq, uint32_t old,
 }
 
 /* Show the driver [old, n_used). True: the driver was called. */
-static inline bool vhost_show_used(struct virtio_vq *vq, uint32_t old,
+static inline bool vhost_show_used(struct vhost_ring *ring, uint32_t old,
 				   const bool is_packed)
 {
+	const struct virtio_vq *vq = &ring->vq;
+
 	/* Orders the used entries before the load of the driver's event. Kicks
 	 * are disabled in a burst: the packed ring's store changes nothing. */
 	if (is_packed)
@@ -368,7 +370,7 @@ static inline bool vhost_show_used(struct virtio_vq *vq, uint32_t old,
 		__atomic_store_n(&vq->used->idx, vq->n_used, __ATOMIC_SEQ_CST);
 	if (vq->kick_fd < 0 || !vhost_wants_call(vq, old, is_packed))
 		return false;
-	mri_virtio_kick(vq->kick_fd);
+	mri_vhost_signal(ring->signal, vq->kick_fd);
 	return true;
 }
 
@@ -398,7 +400,7 @@ static inline bool vhost_use_all(struct vhost_reader *reader,
 	vq->n_used = (uint16_t)(is_packed ? old + reader->number - vq->n_avail :
 					    old + reader->n_chains);
 	vq->n_avail = reader->number;
-	is_called = vhost_show_used(vq, old, is_packed);
+	is_called = vhost_show_used(reader->ring, old, is_packed);
 	if (reader->ring->log != NULL)
 		mri_vhost_log_ring(reader->ring);
 	return is_called;

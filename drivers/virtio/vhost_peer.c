@@ -290,7 +290,7 @@ static void report_broken(struct vhost_port *port)
 			continue;
 		ring->is_broken = true;
 		ring->is_running = false;
-		mri_virtio_kick(ring->error_fd);
+		mri_vhost_signal(port->signal, ring->error_fd);
 		mr_log(port->base.ctx, MR_LOG_ERROR,
 		       "%s: the driver wrote an invalid descriptor into ring "
 		       "%u; the ring stops until the driver resets it",

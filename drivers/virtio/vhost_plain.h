@@ -157,16 +157,17 @@ static inline bool vhost_is_empty(const struct virtio_vq *vq,
  * Nothing was written into them, so the id of the last one stands for all
  * (2.8.9). True: the driver was called.
  */
-static inline bool vhost_use_in_order(struct virtio_vq *vq,
+static inline bool vhost_use_in_order(struct vhost_ring *ring,
 				      const struct vhost_plain *plain,
 				      uint32_t n)
 {
+	struct virtio_vq *vq = &ring->vq;
 	const uint32_t old = vq->n_used;
 
 	vhost_write_used(vq, old, plain[n - 1].id, 0, true);
 	vq->n_used = (uint16_t)(old + n);
 	vq->n_avail = (uint16_t)(vq->n_avail + n);
-	return vhost_show_used(vq, old, true);
+	return vhost_show_used(ring, old, true);
 }
 
 /*
@@ -174,9 +175,10 @@ static inline bool vhost_use_in_order(struct virtio_vq *vq,
  * nothing was written. True: the driver was called.
  */
 static inline __attribute__((always_inline)) bool
-vhost_use_plain(struct virtio_vq *vq, const struct vhost_plain *plain,
+vhost_use_plain(struct vhost_ring *ring, const struct vhost_plain *plain,
 		const uint32_t *n_bytes, uint32_t n, const bool is_packed)
 {
+	struct virtio_vq *vq = &ring->vq;
 	/* A copy: the stores could alias *vq. */
 	const struct virtio_vq copy = *vq;
 	const uint32_t old = vq->n_used;
@@ -190,7 +192,7 @@ vhost_use_plain(struct virtio_vq *vq, const struct vhost_plain *plain,
 				 n_bytes != NULL ? n_bytes[0] : 0, true);
 	vq->n_used = (uint16_t)(old + n);
 	vq->n_avail = (uint16_t)(vq->n_avail + n);
-	return vhost_show_used(vq, old, is_packed);
+	return vhost_show_used(ring, old, is_packed);
 }
 
 /* Copy a frame of at least 8 bytes. Short ones need no call. */

@@ -397,6 +397,7 @@ static int open_ring(struct vhost_port *port, uint32_t number,
 	ring->port = port;
 	ring->number = number;
 	ring->memory = &port->peer.memory;
+	ring->signal = port->signal;
 	ring->epoll_fd = mr_fd_guard(epoll_create1(EPOLL_CLOEXEC));
 	ring->wake_fd = mr_fd_guard(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	queue->fd = ring->epoll_fd;

@@ -354,8 +354,8 @@ receive_plain(struct vhost_rxq *rxq, struct mr_cache *cache,
 	for (uint32_t i = 0; meta != NULL && i < n; i++)
 		virtio_header_meta(&headers.of[i], frames[i].len, &meta[i]);
 	if (is_packed && vhost_has(rxq->features, VIRTIO_F_IN_ORDER) ?
-		    vhost_use_in_order(&rxq->ring.vq, plain, n) :
-		    vhost_use_plain(&rxq->ring.vq, plain, NULL, n, is_packed))
+		    vhost_use_in_order(&rxq->ring, plain, n) :
+		    vhost_use_plain(&rxq->ring, plain, NULL, n, is_packed))
 		mr_counter_add(&rxq->base.stats.events[MR_RX_EVENT_WAKEUP], 1);
 	return n;
 }

@@ -348,7 +348,7 @@ send_plain(struct vhost_txq *txq, struct vhost_ring *ring,
 	n = copy_plain(txq, plain, frames, written, n);
 	if (n == 0)
 		return 0;
-	if (vhost_use_plain(&ring->vq, plain, written, n, is_packed))
+	if (vhost_use_plain(ring, plain, written, n, is_packed))
 		mr_counter_add(&txq->base.stats.events[MR_TX_EVENT_WAKEUP], 1);
 	mr_frame_free_bulk(cache, frames, n);
 	return n;

@@ -59,6 +59,7 @@ const struct fuzz_seed fuzz_seeds[] = {
 static struct {
 	struct mr_ctx *ctx;
 	struct mr_pool *pool;
+	struct mr_port *idle;
 	int memory_fd;
 	uint8_t *memory;
 	struct sockaddr_un addr;
@@ -77,11 +78,21 @@ struct run {
 
 static void make_world(void)
 {
-	const struct mr_pool_config config = { .size = sizeof(config),
-					       .n_pages = 512 };
+	const struct mr_pool_config pool_config = { .size = sizeof(pool_config),
+						    .n_pages = 1024 };
+	struct mr_port_config config = { .size = sizeof(config) };
+	char spec[64];
 
 	FUZZ_CHECK(mr_ctx_create(NULL, &world.ctx, NULL) == 0);
-	FUZZ_CHECK(mr_pool_create(world.ctx, &config, &world.pool, NULL) == 0);
+	FUZZ_CHECK(mr_pool_create(world.ctx, &pool_config, &world.pool, NULL) ==
+		   0);
+	/* What ports share is slow to close: this one keeps it. */
+	snprintf(spec, sizeof(spec), "vhost:/tmp/fuzz-vhost-%d-idle.sock",
+		 (int)getpid());
+	config.pool = world.pool;
+	FUZZ_CHECK(mr_port_open(world.ctx, spec, &config, &world.idle, NULL) ==
+		   0);
+	(void)unlink(strchr(spec, '/'));
 	world.memory_fd =
 		memfd_create("guest", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	FUZZ_CHECK(world.memory_fd >= 0);

@@ -67,7 +67,7 @@ class Peer:
     def say_u64(self, request, value):
         self.say(request, struct.pack("=Q", value))
 
-    def start(self, features=0):
+    def start(self, features=0, call=None):
         self.say_u64(SET_FEATURES, VERSION_1 | PROTOCOL_FEATURES | features)
         self.say_u64(SET_PROTOCOL, LOG_SHMFD | REPLY_ACK | SLOTS)
         self.say(ADD_REGION, struct.pack("=5Q", 0, GUEST_ADDR, SHARED_BYTES, 0,
@@ -76,16 +76,19 @@ class Peer:
             assert self.ask(SET_LOG_BASE, struct.pack("=QQ", LOG_BYTES, LOG_AT),
                             self.fd) == 0
         for ring in 0, 1:
-            self.start_ring(ring)
+            self.start_ring(ring, call)
         assert self.port.link()["is_up"]
 
-    def start_ring(self, ring):
+    def start_ring(self, ring, call=None):
         at = ring * RING_BYTES
         self.say(SET_NUM, struct.pack("=II", ring, N_ENTRIES))
         self.say(SET_BASE, struct.pack("=II", ring, 0))
         self.say(SET_ADDR, struct.pack("=II4Q", ring, 0, at, at + USED_AT,
                                        at + AVAIL_AT, 0))
-        self.say_u64(SET_CALL, ring | NO_FD)
+        if call is None:
+            self.say_u64(SET_CALL, ring | NO_FD)
+        else:
+            self.say(SET_CALL, struct.pack("=Q", ring), call)
         self.say_u64(SET_KICK, ring | NO_FD)
         self.say(ENABLE, struct.pack("=II", ring, 1))
 
@@ -195,3 +198,18 @@ def test_broken_ring_stops_until_the_driver_resets_it(tmp_path):
         peer.say(GET_BASE, struct.pack("=II", 1, 0))
         peer.start_ring(1)
         assert receive() == (1, True)
+
+
+def test_worker_does_not_wait_for_a_full_eventfd(tmp_path):
+    """The peer fills the counter, and makes writes wait."""
+    call = os.eventfd(0)
+    with peer_of(tmp_path / "vm.sock") as (peer, pool):
+        peer.start(call=call)
+        os.eventfd_read(call)
+        os.eventfd_write(call, 2 ** 64 - 2)
+        os.set_blocking(call, True)
+        peer.write_chain(0, 0, [(BUFFERS_AT, 0x1000)], WRITE)
+        with pool.burst([FRAME]) as burst:
+            assert peer.port.tx().send(burst) == 1
+        peer.say(SET_CALL, struct.pack("=Q", 0), call)
+    os.close(call)
