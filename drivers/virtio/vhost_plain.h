@@ -133,8 +133,10 @@ vhost_read_plain(const struct vhost_ring *ring, struct vhost_plain *plain,
 		plain[i].bytes = span.bytes + (desc.addr - span.guest_addr);
 		plain[i].n_bytes = desc.n_bytes;
 		plain[i].id = desc.tag;
-		__builtin_prefetch(plain[i].bytes,
-				   direction == VIRTIO_DESC_WRITE);
+		if (direction == VIRTIO_DESC_WRITE)
+			__builtin_prefetch(plain[i].bytes, 1);
+		else
+			__builtin_prefetch(plain[i].bytes);
 	}
 	return i;
 }
