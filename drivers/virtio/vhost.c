@@ -12,7 +12,7 @@
 
 enum {
 	DEFAULT_MTU = 1500,
-	MAX_MTU = 65535 - VHOST_LINK_BYTES,
+	MAX_MTU = 65535 - VIRTIO_LINK_BYTES,
 	DEFAULT_MEMORY_MIB = 256 * 1024,
 	MAX_MEMORY_MIB = 64 * 1024 * 1024,
 };
@@ -46,7 +46,7 @@ static int read_options(const struct mr_spec *spec, struct vhost_options *o,
 	int err = read_words(spec, o, reason);
 
 	if (err == 0)
-		err = mr_spec_get_u32(spec, "queues", 1, 1, VHOST_MAX_PAIRS,
+		err = mr_spec_get_u32(spec, "queues", 1, 1, VIRTIO_MAX_PAIRS,
 				      &o->n_queues, reason);
 	if (err == 0)
 		err = mr_spec_get_u32(spec, "mtu", DEFAULT_MTU,
@@ -74,19 +74,19 @@ static int choose_sg(struct vhost_port *port, struct mr_reason *reason)
 	struct mr_port *base = &port->base;
 	const uint32_t room = mr_port_room_bytes(base);
 	const bool is_needed =
-		o->tso == ON || o->mtu_bytes + VHOST_LINK_BYTES > room;
+		o->tso == ON || o->mtu_bytes + VIRTIO_LINK_BYTES > room;
 
 	if (is_needed && o->sg == OFF)
 		return mr_fail(reason, -EINVAL,
 			       "%s: sg=off: an MTU of %u does not fit in a "
 			       "buffer of %u bytes",
 			       base->info->name, o->mtu_bytes, room);
-	if (o->tso == ON && room * MR_MAX_SEGS < VHOST_MAX_GSO_BYTES)
+	if (o->tso == ON && room * MR_MAX_SEGS < VIRTIO_MAX_GSO_BYTES)
 		return mr_fail(reason, -ENOTSUP,
 			       "%s: tso=on needs pages with room for %d bytes "
 			       "beside headroom and tailroom; use larger pages",
 			       base->info->name,
-			       VHOST_MAX_GSO_BYTES / MR_MAX_SEGS + 1);
+			       VIRTIO_MAX_GSO_BYTES / MR_MAX_SEGS + 1);
 	base->info->has_sg = is_needed || o->sg == ON;
 	return 0;
 }
@@ -187,15 +187,15 @@ static int vhost_set_mtu(struct mr_port *base, uint32_t mtu_bytes,
 	const uint32_t room = mr_port_room_bytes(base);
 
 	if (mtu_bytes > MAX_MTU ||
-	    (!base->info->has_sg && mtu_bytes + VHOST_LINK_BYTES > room))
+	    (!base->info->has_sg && mtu_bytes + VIRTIO_LINK_BYTES > room))
 		return mr_fail(reason, -EINVAL,
 			       "%s: an MTU of %u: its buffers take at most %u; "
 			       "open it with sg=on",
 			       base->info->name, mtu_bytes,
-			       room - VHOST_LINK_BYTES);
+			       room - VIRTIO_LINK_BYTES);
 	for (uint32_t i = 0; i < port->options.n_queues; i++)
 		__atomic_store_n(&port->txqs[i].max_bytes,
-				 mtu_bytes + VHOST_LINK_BYTES,
+				 mtu_bytes + VIRTIO_LINK_BYTES,
 				 __ATOMIC_RELAXED);
 	return 0;
 }

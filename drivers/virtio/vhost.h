@@ -23,14 +23,8 @@
 #include "vhost_user.h"
 #include "virtio_ring.h"
 
-enum {
-	VHOST_MAX_PAIRS = 64,
-	VHOST_MIN_FRAME_BYTES = 14, /* an Ethernet header */
-	/* What a frame adds to the packet: that header and a VLAN tag. */
-	VHOST_LINK_BYTES = 14 + 4,
-	VHOST_MAX_GSO_BYTES = 65535 + VHOST_LINK_BYTES,
-	VHOST_OLD_HEADER_BYTES = 10, /* before virtio 1.0, without merging */
-};
+/* Before virtio 1.0, without merging. */
+enum { VHOST_OLD_HEADER_BYTES = 10 };
 
 /* A piece of the peer's memory, mapped here. */
 struct vhost_area {
@@ -193,16 +187,23 @@ static inline struct vhost_ring *vhost_ring_of(struct vhost_port *port,
 /* vhost_ring.c: wait for the lock of the ring that this one shares. */
 struct vhost_ring *mri_vhost_enter_shared(struct vhost_ring *ring);
 
+/* A burst marks the ring as busy. Returns what the burst may do there. */
+static inline enum vhost_state vhost_mark(struct vhost_ring *ring)
+{
+	virtio_enter(&ring->vq);
+	if (ring->has_fences)
+		__atomic_store_n(&ring->vq.is_busy, 1, __ATOMIC_SEQ_CST);
+	return (enum vhost_state)__atomic_load_n(&ring->state,
+						 __ATOMIC_SEQ_CST);
+}
+
 /*
  * Enter the ring for a burst; virtio_leave() leaves it. False: the ring does
  * not run, and the burst must not touch it.
  */
 static inline bool vhost_enter(struct vhost_ring *ring)
 {
-	virtio_enter(&ring->vq);
-	if (ring->has_fences)
-		__atomic_store_n(&ring->vq.is_busy, 1, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&ring->state, __ATOMIC_SEQ_CST) == VHOST_RUNS)
+	if (vhost_mark(ring) == VHOST_RUNS)
 		return true;
 	virtio_leave(&ring->vq);
 	return false;
@@ -278,6 +279,8 @@ void mri_vhost_rings_start(struct vhost_port *port);
  * port has queues. Then all tx queues share those that run.
  */
 void mri_vhost_rings_share(struct vhost_port *port);
+/* Break the ring: a burst found an invalid descriptor, and leaves it. */
+void mri_vhost_ring_break(struct vhost_ring *ring);
 /* Forget what the last peer set. The ring is stopped. */
 void mri_vhost_ring_reset(struct vhost_ring *ring);
 void mri_vhost_ring_set_driver_fd(struct vhost_ring *ring, int fd);
@@ -305,8 +308,6 @@ int mri_vhost_peer_open(struct vhost_port *port, const char *path,
 			struct mr_reason *reason);
 void mri_vhost_peer_close(struct vhost_port *port);
 void mri_vhost_say_no_memory(struct vhost_port *port);
-/* Break the ring: a burst found an invalid descriptor, and leaves it. */
-void mri_vhost_ring_break(struct vhost_ring *ring);
 uint32_t mri_vhost_poll(struct mr_port *base);
 
 /* vhost_rx.c, vhost_tx.c */

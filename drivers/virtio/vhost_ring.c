@@ -314,10 +314,7 @@ void mri_vhost_rings_start(struct vhost_port *port)
 
 struct vhost_ring *mri_vhost_enter_shared(struct vhost_ring *ring)
 {
-	virtio_enter(&ring->vq);
-	if (ring->has_fences)
-		__atomic_store_n(&ring->vq.is_busy, 1, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&ring->state, __ATOMIC_SEQ_CST) != VHOST_SHARES) {
+	if (vhost_mark(ring) != VHOST_SHARES) {
 		virtio_leave(&ring->vq);
 		return NULL;
 	}
@@ -344,7 +341,7 @@ static uint64_t find_running(const struct vhost_port *port)
 static void share_all(struct vhost_port *port)
 {
 	const uint32_t n = port->options.n_queues;
-	struct vhost_ring *targets[VHOST_MAX_PAIRS];
+	struct vhost_ring *targets[VIRTIO_MAX_PAIRS];
 	uint32_t n_targets = 0;
 
 	for (uint32_t i = 0; i < n; i++)
@@ -451,7 +448,7 @@ int mri_vhost_rings_open(struct vhost_port *port, struct mr_reason *reason)
 		txq->base.queue.arm = mri_vhost_tx_arm;
 		txq->base.burst = mri_vhost_tx_burst;
 		txq->memory = base->base;
-		txq->max_bytes = base->info->mtu_bytes + VHOST_LINK_BYTES;
+		txq->max_bytes = base->info->mtu_bytes + VIRTIO_LINK_BYTES;
 		err = open_ring(port, 2 * i, &txq->base.queue, reason);
 		if (err == 0)
 			err = open_ring(port, 2 * i + 1,

@@ -67,7 +67,7 @@ static bool is_valid_header(const struct vhost_rxq *rxq,
 static int find_fault(const struct vhost_rxq *rxq, const struct source *source,
 		      uint64_t n_bytes)
 {
-	if (n_bytes < VHOST_MIN_FRAME_BYTES ||
+	if (n_bytes < VIRTIO_MIN_FRAME_BYTES ||
 	    !is_valid_header(rxq, &source->header))
 		return MR_RX_DROP_INVALID;
 	return n_bytes > (uint64_t)rxq->n_segs * rxq->room_bytes ?
@@ -339,7 +339,7 @@ receive_plain(struct vhost_rxq *rxq, struct mr_cache *cache,
 
 	n = vhost_read_plain(
 		&rxq->ring, plain, n < VHOST_ROUND ? n : VHOST_ROUND,
-		VIRTIO_HEADER_BYTES + VHOST_MIN_FRAME_BYTES, 0, is_packed);
+		VIRTIO_HEADER_BYTES + VIRTIO_MIN_FRAME_BYTES, 0, is_packed);
 	if (n == 0)
 		return 0;
 	load_headers(plain, &headers, n);

@@ -174,7 +174,7 @@ static int find_fault(const struct vhost_txq *txq,
 		      uint64_t max_bytes)
 {
 	return mr_tx_find_fault(txq->base.queue.port->region, frames, n,
-				VHOST_MIN_FRAME_BYTES, max_bytes);
+				VIRTIO_MIN_FRAME_BYTES, max_bytes);
 }
 
 /*
@@ -236,7 +236,7 @@ send_special(struct vhost_txq *txq, struct vhost_ring *ring,
 {
 	const uint64_t max_bytes =
 		mri_virtio_is_gso(&txq->base, frames, meta) ?
-			VHOST_MAX_GSO_BYTES :
+			VIRTIO_MAX_GSO_BYTES :
 			__atomic_load_n(&txq->max_bytes, __ATOMIC_RELAXED);
 	int drop = find_fault(txq, frames, n, max_bytes);
 	struct mr_frame own[MR_MAX_SEGS];
@@ -285,13 +285,13 @@ static inline uint32_t count_plain(const struct vhost_txq *txq,
 	const struct mr_pages pages = mr_cache_pages(cache);
 	const uint32_t span =
 		__atomic_load_n(&txq->max_bytes, __ATOMIC_RELAXED) -
-		VHOST_MIN_FRAME_BYTES;
+		VIRTIO_MIN_FRAME_BYTES;
 	struct mr_room room;
 	uint32_t i;
 
 	for (i = 0; i < n; i++)
 		if (frames[i].flags & (MR_FRAME_MORE | MR_FRAME_CSUM_PARTIAL) ||
-		    frames[i].len - VHOST_MIN_FRAME_BYTES > span ||
+		    frames[i].len - VIRTIO_MIN_FRAME_BYTES > span ||
 		    !mr_pages_room(&pages, &frames[i], &room))
 			break;
 	n = i;
@@ -343,7 +343,7 @@ send_plain(struct vhost_txq *txq, struct vhost_ring *ring,
 	n = count_plain(txq, cache, frames, meta,
 			n < VHOST_ROUND ? n : VHOST_ROUND);
 	n = vhost_read_plain(ring, plain, n,
-			     VIRTIO_HEADER_BYTES + VHOST_MIN_FRAME_BYTES,
+			     VIRTIO_HEADER_BYTES + VIRTIO_MIN_FRAME_BYTES,
 			     VIRTIO_DESC_WRITE, is_packed);
 	n = copy_plain(txq, plain, frames, written, n);
 	if (n == 0)

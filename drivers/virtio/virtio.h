@@ -9,12 +9,6 @@
 #include "virtio_ring.h"
 
 enum {
-	VIRTIO_MAX_PAIRS = 64,
-	VIRTIO_MIN_FRAME_BYTES = 14, /* an Ethernet header */
-	/* What a frame has besides the packet: that, and a VLAN tag. */
-	VIRTIO_LINK_BYTES = 14 + 4,
-	/* Segments of one TCP frame: an IPv4 packet of 64 KiB. */
-	VIRTIO_MAX_GSO_BYTES = 65535 + VIRTIO_LINK_BYTES,
 	/* A chain: a header and a frame. */
 	VIRTIO_MAX_CHAIN = 1 + MR_MAX_SEGS,
 	VIRTIO_HEADER_SLOT_BYTES = 32, /* of a header outside its frame */

@@ -17,6 +17,16 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "rings and headers are used as they lie");
 
+/* Bounds that both sides have chosen. */
+enum {
+	VIRTIO_MAX_PAIRS = 64,
+	VIRTIO_MIN_FRAME_BYTES = 14, /* an Ethernet header */
+	/* What a frame has besides the packet: that, and a VLAN tag. */
+	VIRTIO_LINK_BYTES = 14 + 4,
+	/* Segments of one TCP frame: an IPv4 packet of 64 KiB. */
+	VIRTIO_MAX_GSO_BYTES = 65535 + VIRTIO_LINK_BYTES,
+};
+
 /* 4.1.2, 4.1.4: locations of registers. */
 enum {
 	VIRTIO_PCI_VENDOR = 0x1af4,
