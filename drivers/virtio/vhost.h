@@ -226,6 +226,25 @@ static inline void vhost_leave_tx(struct vhost_ring *ring,
 	virtio_leave(&ring->vq);
 }
 
+/*
+ * Whether the driver has made nothing more available. Sequentially consistent,
+ * as is the store that asks for a kick before this.
+ */
+static inline bool vhost_is_empty(const struct virtio_vq *vq,
+				  const bool is_packed)
+{
+	const uint32_t both = VIRTIO_PACKED_USED | VIRTIO_PACKED_AVAIL;
+	uint64_t word;
+
+	if (!is_packed)
+		return __atomic_load_n(&vq->avail->idx, __ATOMIC_SEQ_CST) ==
+		       vq->n_avail;
+	word = __atomic_load_n(&vq->packed[vq->n_avail & vq->mask].word,
+			       __ATOMIC_SEQ_CST);
+	return ((uint32_t)(word >> 48) & both) !=
+	       virtio_avail_flags(vq, vq->n_avail);
+}
+
 /* vhost_memory.c */
 /*
  * Map the memory that a message describes, and add it. The caller keeps fd. 0,

@@ -141,19 +141,6 @@ vhost_read_plain(const struct vhost_ring *ring, struct vhost_plain *plain,
 	return i;
 }
 
-/* Whether the driver has made nothing more available. */
-static inline bool vhost_is_empty(const struct virtio_vq *vq,
-				  const bool is_packed)
-{
-	const uint32_t both = VIRTIO_PACKED_USED | VIRTIO_PACKED_AVAIL;
-
-	if (!is_packed)
-		return __atomic_load_n(&vq->avail->idx, __ATOMIC_RELAXED) ==
-		       vq->n_avail;
-	return (virtio_packed_load(vq, vq->n_avail) >> 48 & both) !=
-	       virtio_avail_flags(vq, vq->n_avail);
-}
-
 /*
  * Use the first n buffers, at least one, of a packed ring with IN_ORDER.
  * Nothing was written into them, so the id of the last one stands for all

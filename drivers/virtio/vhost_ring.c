@@ -52,24 +52,15 @@ static void drain(const struct vhost_ring *ring)
 /* Whether the driver has made something available. Asks for a kick. */
 static bool enable_kicks(struct virtio_vq *vq)
 {
-	const uint32_t both = VIRTIO_PACKED_USED | VIRTIO_PACKED_AVAIL;
-	uint64_t word;
-
-	if (vq->is_packed) {
+	if (vq->is_packed)
 		__atomic_store_n(vq->device_event, VIRTIO_EVENT_ENABLE << 16,
 				 __ATOMIC_SEQ_CST);
-		word = __atomic_load_n(&vq->packed[vq->n_avail & vq->mask].word,
-				       __ATOMIC_SEQ_CST);
-		return ((uint32_t)(word >> 48) & both) ==
-		       virtio_avail_flags(vq, vq->n_avail);
-	}
-	if (vq->has_event_idx)
+	else if (vq->has_event_idx)
 		__atomic_store_n(vq->avail_event, vq->n_avail,
 				 __ATOMIC_SEQ_CST);
 	else
 		__atomic_store_n(&vq->used->flags, 0, __ATOMIC_SEQ_CST);
-	return __atomic_load_n(&vq->avail->idx, __ATOMIC_SEQ_CST) !=
-	       vq->n_avail;
+	return !vhost_is_empty(vq, vq->is_packed);
 }
 
 void mri_vhost_ring_disarm(struct vhost_ring *ring)
