@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include <millrace/driver.h>
+#include <millrace/experimental/driver_hand_over.h>
 
 enum { DEFAULT_FRAME_BYTES = 60, MAX_QUEUES = 64 };
 
@@ -114,6 +115,30 @@ static void null_close(struct mr_port *base)
 	(void)base; /* its only queues are the library's */
 }
 
+/* It has no state. */
+static int null_put_nothing(struct mr_port *base, struct mr_parcel *parcel,
+			    struct mr_reason *reterr_reason)
+{
+	(void)base;
+	(void)parcel;
+	(void)reterr_reason;
+	return 0;
+}
+
+static int null_take(struct mr_port *base, const struct mr_spec *spec,
+		     struct mr_parcel *parcel, struct mr_reason *reterr_reason)
+{
+	(void)parcel;
+	return null_open(base, spec, reterr_reason);
+}
+
+static const struct mr_hand_over_ops null_hand_over = {
+	.offer = null_put_nothing,
+	.take = null_take,
+	.give = null_put_nothing,
+	.resume = null_put_nothing,
+};
+
 static const char *const null_keys[] = { "queues", "len", NULL };
 
 extern const struct mr_driver mr_driver_null;
@@ -123,4 +148,5 @@ const struct mr_driver mr_driver_null = {
 	.port_bytes = sizeof(struct mr_port),
 	.open = null_open,
 	.close = null_close,
+	.hand_over = &null_hand_over,
 };

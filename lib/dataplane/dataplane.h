@@ -4,6 +4,7 @@
  *
  *   size.c  how many pages, and how large the workers' magazines are
  *   open.c  open and close
+ *   hand_over.c, take_over.c  give all of it to another process
  *   run.c   the rounds of workers, in both forms; drain
  *   text.c  counters by name
  */
@@ -14,13 +15,31 @@
 #include <stdint.h>
 
 #include <millrace/dataplane.h>
+#include <millrace/driver.h>
 #include <millrace/pool.h>
 
 #include "base/base.h"
+#include "base/parcel.h"
 #include "worker/worker.h"
+
+/* One word, shared by both processes, says whose the data plane is. */
+enum mri_owner {
+	MRI_OWNER_OLD,
+	MRI_OWNER_OFFERED, /* to the new process; the old one has stopped */
+	MRI_OWNER_NEW,
+};
+
+/* While it goes from one process to another. */
+struct mri_hand_over {
+	int socket_fd;            /* of the other process; -1: none */
+	int owner_fd;             /* memory of owner */
+	uint32_t *owner;          /* atomic, enum mri_owner; NULL: none */
+	struct mr_parcel *parcel; /* received; NULL: none */
+};
 
 struct mri_dataplane {
 	struct mr_dataplane base;
+	struct mri_hand_over hand;
 	struct mr_port *ports[MRI_MAX_PORTS];
 	bool owns_ctx;
 	bool is_stopping; /* atomic: asked to, even before it runs */
@@ -43,6 +62,42 @@ int mri_dataplane_size(struct mr_ctx *ctx,
 		       const struct mr_dataplane_config *config,
 		       uint32_t n_workers, struct mr_pool_config *pool,
 		       struct mr_reason *reterr_reason);
+
+/*
+ * open.c: as mr_dataplane_open(), with pool and ports from a parcel unless it
+ * is NULL.
+ */
+int mri_dataplane_make(const struct mr_dataplane_config *caller_config,
+		       struct mr_parcel *parcel, struct mr_dataplane **ret_dp,
+		       struct mr_reason *reterr_reason);
+
+/* hand_over.c: what both sides need. */
+enum {
+	MRI_HAND_FORMAT = 1,       /* that is written */
+	MRI_HAND_OLDEST = 1,       /* that is read */
+	MRI_HAND_WAIT_MS = 10000,  /* for the next parcel */
+	MRI_HAND_OWNER_MS = 2000,  /* for the new process to take it */
+	MRI_HAND_DRAIN_MS = 5,     /* of tx rings */
+	MRI_HAND_OWNER_BYTES = 4096,
+};
+/* Whether the ports belong to the other process. */
+static inline bool mri_dataplane_is_away(const struct mri_dataplane *dp)
+{
+	return dp->base.n_ports > 0 && dp->ports[0]->is_away;
+}
+
+/* A parcel with one entry: a question, an answer, or "why" with a reason. */
+int mri_hand_say(const struct mr_ctx *ctx, int socket_fd, const char *name,
+		 uint32_t layout, const void *bytes, size_t n_bytes,
+		 struct mr_reason *reterr_reason);
+/* As mri_parcel_receive(); -ECANCELED: the other side said why. */
+int mri_hand_hear(const struct mr_ctx *ctx, int socket_fd, int timeout_ms,
+		  struct mr_parcel **ret_parcel,
+		  struct mr_reason *reterr_reason);
+/* Map the owner's word of owner_fd. 0 or -errno. */
+int mri_hand_map(struct mri_hand_over *hand);
+/* Close and unmap all of it. */
+void mri_hand_close(struct mri_hand_over *hand);
 
 /* run.c: stop and join the threads that mr_dataplane_step() started. */
 int mri_dataplane_end_threads(struct mri_dataplane *dp);

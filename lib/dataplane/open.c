@@ -8,6 +8,8 @@
 #include <millrace/port_device.h>
 
 #include "dataplane/dataplane.h"
+#include "pool/hand_over.h"
+#include "port/hand_over.h"
 
 enum {
 	MAX_WORKERS = 16, /* more only on request: each costs pages */
@@ -79,7 +81,8 @@ static uint32_t most_workers(const struct mr_dataplane_config *config)
 
 static int make_pool(struct mri_dataplane *dp,
 		     const struct mr_dataplane_config *config,
-		     uint32_t n_workers, struct mr_reason *reterr_reason)
+		     uint32_t n_workers, struct mr_parcel *parcel,
+		     struct mr_reason *reterr_reason)
 {
 	struct mr_pool_config pool = { .size = sizeof(pool),
 				       .page_bytes = config->page_bytes,
@@ -93,6 +96,13 @@ static int make_pool(struct mri_dataplane *dp,
 
 	if (err < 0)
 		return err;
+	if (parcel != NULL) {
+		err = mri_pool_take(dp->base.ctx, &pool, parcel, &dp->base.pool,
+				    reterr_reason);
+		if (err == 0)
+			dp->base.n_pages = mri_pool_population(dp->base.pool);
+		return err;
+	}
 	dp->base.n_pages = pool.n_pages;
 	err = mr_pool_create(dp->base.ctx, &pool, &dp->base.pool, &why);
 	if (err < 0)
@@ -103,7 +113,8 @@ static int make_pool(struct mri_dataplane *dp,
 
 static int open_ports(struct mri_dataplane *dp,
 		      const struct mr_dataplane_config *config,
-		      uint32_t n_workers, struct mr_reason *reterr_reason)
+		      uint32_t n_workers, struct mr_parcel *parcel,
+		      struct mr_reason *reterr_reason)
 {
 	const struct mr_port_config port = { .size = sizeof(port),
 					     .n_workers = n_workers,
@@ -112,8 +123,13 @@ static int open_ports(struct mri_dataplane *dp,
 	for (uint32_t p = 0; p < config->n_specs; p++) {
 		struct mr_port_info info = { .size = sizeof(info) };
 		struct mr_reason why;
-		const int err = mr_port_open(dp->base.ctx, config->specs[p],
-					     &port, &dp->ports[p], &why);
+		const int err =
+			parcel == NULL ?
+				mr_port_open(dp->base.ctx, config->specs[p],
+					     &port, &dp->ports[p], &why) :
+				mri_port_take(dp->base.ctx, config->specs[p],
+					      &port, p, parcel, &dp->ports[p],
+					      &why);
 
 		if (err < 0)
 			return mri_dataplane_fail_port(err, config->specs[p],
@@ -195,9 +211,9 @@ static int make_workers(struct mri_dataplane *dp,
 	return err;
 }
 
-int mr_dataplane_open(const struct mr_dataplane_config *caller_config,
-		      struct mr_dataplane **ret_dp,
-		      struct mr_reason *reterr_reason)
+int mri_dataplane_make(const struct mr_dataplane_config *caller_config,
+		       struct mr_parcel *parcel, struct mr_dataplane **ret_dp,
+		       struct mr_reason *reterr_reason)
 {
 	struct mr_dataplane_config config;
 	struct mri_dataplane *dp;
@@ -223,10 +239,11 @@ int mr_dataplane_open(const struct mr_dataplane_config *caller_config,
 	dp->base.ctx = ctx;
 	dp->owns_ctx = config.ctx == NULL;
 	dp->base.ports = dp->ports;
+	dp->hand = (struct mri_hand_over){ .socket_fd = -1, .owner_fd = -1 };
 	n_most = most_workers(&config);
-	err = make_pool(dp, &config, n_most, reterr_reason);
+	err = make_pool(dp, &config, n_most, parcel, reterr_reason);
 	if (err == 0)
-		err = open_ports(dp, &config, n_most, reterr_reason);
+		err = open_ports(dp, &config, n_most, parcel, reterr_reason);
 	if (err == 0)
 		err = make_workers(dp, &config, n_most, reterr_reason);
 	if (err < 0)
@@ -234,6 +251,13 @@ int mr_dataplane_open(const struct mr_dataplane_config *caller_config,
 	else
 		*ret_dp = &dp->base;
 	return err;
+}
+
+int mr_dataplane_open(const struct mr_dataplane_config *config,
+		      struct mr_dataplane **ret_dp,
+		      struct mr_reason *reterr_reason)
+{
+	return mri_dataplane_make(config, NULL, ret_dp, reterr_reason);
 }
 
 void mr_dataplane_close_ports(struct mr_dataplane *base)
@@ -263,11 +287,14 @@ int mr_dataplane_close(struct mr_dataplane *base,
 
 	if (dp == NULL)
 		return 0;
-	if (base->workers != NULL) {
+	if (base->workers != NULL)
 		(void)mri_dataplane_end_threads(dp);
+	if (mri_dataplane_is_away(dp))
+		mri_pool_give_up(base->pool);
+	else if (base->workers != NULL)
 		mr_dataplane_drain(base, CLOSE_MS, NULL, NULL);
-	}
 	mr_dataplane_close_ports(base);
+	mri_hand_close(&dp->hand);
 	err = mr_pool_destroy(base->pool, reterr_reason);
 	if (err < 0)
 		return err;

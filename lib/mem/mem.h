@@ -10,6 +10,8 @@
 #include <millrace/driver_mem.h>
 #include <millrace/region.h>
 
+struct mr_parcel;
+
 enum {
 	MRI_MAX_SEGMENTS = 64,
 	MRI_MAX_PINS = 64,
@@ -91,6 +93,20 @@ uint32_t mri_region_n_tenants(struct mr_region *region);
 /* The owner of addr, or NULL. No lock. */
 void *mri_region_tenant(const struct mr_region *region, uint64_t addr);
 
+/* Add a segment that is mapped, under the region's lock. */
+void mri_region_insert(struct mr_region *region,
+		       const struct mr_segment_info *info);
+
+/*
+ * For the process that takes over: put the segments and reservations into a
+ * parcel; make a region of them at the same addresses. -EPROTO, -ENOMEM.
+ * lib/mem/hand_over.c
+ */
+void mri_region_put(const struct mr_region *region, struct mr_parcel *parcel);
+int mri_region_take(struct mr_ctx *ctx, const char *name,
+		    struct mr_parcel *parcel, struct mr_region **ret_region,
+		    struct mr_reason *reterr_reason);
+
 struct mri_segment_wish {
 	uint64_t addr; /* in a reservation; or MRI_ADDR_ANY: the lowest gap */
 	uint64_t n_bytes;          /* at least */
@@ -150,6 +166,10 @@ int mri_listeners_add(struct mr_region *region,
 int mri_segment_map(const char *name, uint8_t *at, uint64_t n_bytes,
 		    enum mr_os_pages os_pages, uint32_t numa_node_plus_1,
 		    bool is_bound, int *ret_fd);
+
+/* Map a sealed memfd that another process made so: 0 or -errno. */
+int mri_segment_take(uint8_t *at, uint64_t n_bytes, uint64_t os_page_bytes,
+		     int fd);
 
 /* The NUMA node of the memory at an address; -1: unknown. */
 int32_t mri_segment_node(const uint8_t *at);

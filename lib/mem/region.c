@@ -332,13 +332,26 @@ bool mr_region_is_backed(const struct mr_region *region, uint64_t addr,
 	return mr_region_find(region, addr, n_bytes, &begin, &end);
 }
 
+void mri_region_insert(struct mr_region *region,
+		       const struct mr_segment_info *info)
+{
+	uint32_t place = region->n_segments;
+
+	while (place > 0 && region->segments[place - 1].addr > info->addr)
+		place--;
+	memmove(&region->segments[place + 1], &region->segments[place],
+		(region->n_segments - place) * sizeof(region->segments[0]));
+	region->segments[place] = *info;
+	region->n_segments++;
+	publish(region, info->addr, info->addr + info->n_bytes);
+}
+
 static int add_locked(struct mr_region *region,
 		      const struct mri_segment_wish *wish,
 		      struct mr_segment_info *ret_info,
 		      struct mr_reason *reterr_reason)
 {
 	struct mr_segment_info info = { 0 };
-	uint32_t place = region->n_segments, n_after;
 	int err;
 
 	if (region->n_segments == MRI_MAX_SEGMENTS)
@@ -355,15 +368,7 @@ static int add_locked(struct mr_region *region,
 		mr_fd_close(info.fd);
 		return err;
 	}
-
-	while (place > 0 && region->segments[place - 1].addr > info.addr)
-		place--;
-	n_after = region->n_segments - place;
-	memmove(&region->segments[place + 1], &region->segments[place],
-		n_after * sizeof(region->segments[0]));
-	region->segments[place] = info;
-	region->n_segments++;
-	publish(region, info.addr, info.addr + info.n_bytes);
+	mri_region_insert(region, &info);
 	mr_log(region->ctx, info.why[0] != '\0' ? MR_LOG_WARNING : MR_LOG_INFO,
 	       "segment of %llu KiB on OS pages of %llu KiB%s%s",
 	       (unsigned long long)(info.n_bytes >> 10),

@@ -137,6 +137,24 @@ int mri_segment_map(const char *name, uint8_t *at, uint64_t n_bytes,
 	return err;
 }
 
+int mri_segment_take(uint8_t *at, uint64_t n_bytes, uint64_t os_page_bytes,
+		     int fd)
+{
+	int err = 0;
+
+	if (mmap(at, n_bytes, PROT_READ | PROT_WRITE,
+		 MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd,
+		 0) == MAP_FAILED)
+		return -errno;
+	if (os_page_bytes == 4096) /* optional: it is only slower without */
+		(void)madvise(at, n_bytes, MADV_HUGEPAGE);
+	if (madvise(at, n_bytes, MADV_DONTFORK) == 0)
+		return 0;
+	err = -errno;
+	(void)mri_segment_unmap(at, n_bytes);
+	return err;
+}
+
 int mri_segment_unmap(uint8_t *at, uint64_t n_bytes)
 {
 	/* Mapping over it frees the memory and keeps the range reserved. */

@@ -397,6 +397,31 @@ void mri_page_alloc_populate(struct mri_page_alloc *pa, uint32_t n_pages)
 	__atomic_store_n(&pa->n_pages, n_pages, __ATOMIC_RELAXED);
 }
 
+bool mri_page_claim(struct mri_page_alloc *pa, uint32_t page, uint32_t order)
+{
+	const uint32_t g = page >> pa->group_shift;
+	const uint32_t mask = block_mask(order)
+			      << (page & ((1u << pa->group_shift) - 1));
+	uint32_t free;
+
+	if (page >= pa->n_pages || (page & ((1u << order) - 1)) != 0)
+		return false;
+	mri_lock_take(&pa->lock);
+	free = pa->groups[g].free;
+	if ((free & mask) != mask) {
+		mri_lock_give(&pa->lock);
+		return false;
+	}
+	/* To the head of its list, from where pages are taken. */
+	unlink_group(pa, g);
+	link_group(pa, g);
+	sub_free(pa, g, free & ~mask, 1u << order);
+	pa->counters.alloc_calls++;
+	pa->counters.alloc_pages += 1u << order;
+	mri_lock_give(&pa->lock);
+	return true;
+}
+
 bool mri_page_alloc_remove_last(struct mri_page_alloc *pa)
 {
 	const uint32_t s = pa->n_segments - 1;

@@ -104,6 +104,9 @@ void mri_page_alloc_append(struct mri_page_alloc *pa, uint32_t end_page,
 			   int32_t numa_node, bool is_near);
 void mri_page_alloc_populate(struct mri_page_alloc *pa, uint32_t n_pages);
 
+/* Take this block. False: it is none, or not all of it is free. */
+bool mri_page_claim(struct mri_page_alloc *pa, uint32_t page, uint32_t order);
+
 /* Remove the last segment. False: not all of its pages are free. */
 bool mri_page_alloc_remove_last(struct mri_page_alloc *pa);
 

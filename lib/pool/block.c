@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "pool/cache.h"
+#include "pool/hand_over.h"
 
 /* Blocks of lower orders to turn into pages at a time: at least 32 pages. */
 enum { MAX_RECLAIM = 16 };
@@ -248,6 +249,13 @@ void mri_block_open_whole(struct mr_pool *pool, uint32_t page, uint32_t order)
 	__atomic_store_n(&block->was_shared, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&block->owner, NULL, __ATOMIC_RELAXED);
 	__atomic_store_n(&block->shared, 1, __ATOMIC_RELAXED);
+}
+
+void mri_block_claim(struct mr_pool *pool, uint32_t page, uint32_t order)
+{
+	mri_block_open_whole(pool, page, order);
+	/* It may have been cut: nothing is known of its bounds. */
+	mri_block_at(&pool->blocks, page)->is_whole = 0;
 }
 
 bool mri_block_close_whole(struct mr_pool *pool, uint32_t page, uint32_t order,

@@ -7,6 +7,7 @@
 
 #include "mem/mem.h"
 #include "pool/debug/safety.h"
+#include "pool/hand_over.h"
 
 enum {
 	DEFAULT_PAGES = 8192,
@@ -189,6 +190,21 @@ static int start_pool(struct mr_pool *pool, enum mr_safety safety,
 	return err;
 }
 
+/* Its region, and the first segment. */
+static int make_memory(struct mr_pool *pool, const struct mr_pool_config *c,
+		       struct mr_reason *reterr_reason)
+{
+	int err = 0;
+
+	pool->region = c->region;
+	pool->owns_region = c->region == NULL;
+	if (pool->owns_region)
+		err = make_region(pool, reterr_reason);
+	return err < 0 ? err :
+			 mri_pool_segments_init(pool, c->n_pages,
+						reterr_reason);
+}
+
 static void take_config(struct mr_pool *pool,
 			const struct mr_pool_config *asked,
 			const struct mr_pool_config *c)
@@ -217,65 +233,89 @@ static void take_config(struct mr_pool *pool,
 	snprintf(pool->name, sizeof(pool->name), "%s", c->name);
 }
 
-int mr_pool_create(struct mr_ctx *ctx, const struct mr_pool_config *config,
-		   struct mr_pool **ret_pool, struct mr_reason *reterr_reason)
+/* Allocate all but its memory. */
+static int make_pool(struct mr_ctx *ctx, const struct mr_pool_config *asked,
+		     const struct mr_pool_config *c,
+		     const struct mri_pool_image *image,
+		     struct mr_pool **ret_pool, struct mr_reason *reterr_reason)
 {
-	struct mr_pool_config asked, c;
-	struct mr_pool *pool;
+	struct mr_pool *pool = mr_alloc(ctx, MRI_CACHE_LINE, sizeof(*pool));
+
+	if (pool == NULL)
+		return mr_fail(reterr_reason, -ENOMEM, "no memory for a pool");
+	pool->ctx = ctx;
+	take_config(pool, asked, c);
+	if (image != NULL) {
+		pool->n_pages = image->n_places;
+		pool->has_default_magazines = image->has_default_magazines != 0;
+	}
+	if (alloc_tables(pool, c) < 0) {
+		mr_free(ctx, pool);
+		return mr_fail(reterr_reason, -ENOMEM,
+			       "no memory for the tables of a pool of %u pages",
+			       c->n_pages);
+	}
+	pthread_mutex_init(&pool->lock, NULL);
+	pthread_mutex_init(&pool->grow_lock, NULL);
+	*ret_pool = pool;
+	return 0;
+}
+
+/* Free all but its memory. */
+static void free_pool(struct mr_pool *pool)
+{
+	mri_page_alloc_fini(&pool->page_alloc);
+	free_tables(pool);
+	pthread_mutex_destroy(&pool->grow_lock);
+	pthread_mutex_destroy(&pool->lock);
+	mr_free(pool->ctx, pool);
+}
+
+int mri_pool_create(struct mr_ctx *ctx, const struct mr_pool_config *config,
+		    const struct mri_pool_image *image,
+		    struct mr_region *region, struct mr_pool **ret_pool,
+		    struct mr_reason *reterr_reason)
+{
+	struct mr_pool_config asked, c = { 0 };
+	struct mr_pool *pool = NULL;
 	int err;
 
 	err = mri_copy_sized(&asked, config, sizeof(asked), "mr_pool_config",
 			     reterr_reason);
-	if (err < 0)
-		return err;
-	set_defaults(&asked, &c);
-	err = check_config(&c, reterr_reason);
-	if (err < 0)
-		return err;
-
-	pool = mr_alloc(ctx, MRI_CACHE_LINE, sizeof(*pool));
-	if (pool == NULL)
-		return mr_fail(reterr_reason, -ENOMEM, "no memory for a pool");
-	pool->ctx = ctx;
-	take_config(pool, &asked, &c);
-	pthread_mutex_init(&pool->lock, NULL);
-	pthread_mutex_init(&pool->grow_lock, NULL);
-
-	if (alloc_tables(pool, &c) < 0) {
-		err = mr_fail(reterr_reason, -ENOMEM,
-			      "no memory for the tables of a pool of %u pages",
-			      c.n_pages);
-		goto free_pool;
+	if (err == 0) {
+		set_defaults(&asked, &c);
+		err = check_config(&c, reterr_reason);
 	}
-	pool->region = c.region;
-	pool->owns_region = c.region == NULL;
-	if (pool->owns_region) {
-		err = make_region(pool, reterr_reason);
-		if (err < 0)
-			goto free_tables;
+	if (err == 0)
+		err = make_pool(ctx, &asked, &c, image, &pool, reterr_reason);
+	if (err == 0 && image != NULL) {
+		pool->region = region;
+		pool->owns_region = true;
+		mri_pool_segments_take(pool, image);
+	} else if (err == 0) {
+		err = make_memory(pool, &c, reterr_reason);
+		region = pool->owns_region ? pool->region : NULL;
 	}
-	err = mri_pool_segments_init(pool, c.n_pages, reterr_reason);
 	if (err < 0)
-		goto free_region;
+		goto failed;
 	err = start_pool(pool, c.safety, reterr_reason);
-	if (err < 0)
-		goto remove_segments;
-	*ret_pool = pool;
-	return 0;
-
-remove_segments:
+	if (err == 0) {
+		*ret_pool = pool;
+		return 0;
+	}
 	mri_pool_segments_fini(pool, NULL);
-free_region:
-	if (pool->owns_region)
-		mr_region_destroy(pool->region, NULL);
-free_tables:
-	mri_page_alloc_fini(&pool->page_alloc);
-	free_tables(pool);
-free_pool:
-	pthread_mutex_destroy(&pool->grow_lock);
-	pthread_mutex_destroy(&pool->lock);
-	mr_free(ctx, pool);
+failed:
+	(void)mr_region_destroy(region, NULL);
+	if (pool != NULL)
+		free_pool(pool);
 	return err;
+}
+
+int mr_pool_create(struct mr_ctx *ctx, const struct mr_pool_config *config,
+		   struct mr_pool **ret_pool, struct mr_reason *reterr_reason)
+{
+	return mri_pool_create(ctx, config, NULL, NULL, ret_pool,
+			       reterr_reason);
 }
 
 /* Refuse to destroy a pool: say where its pages are, and what would help. */
@@ -322,7 +362,7 @@ int mr_pool_destroy(struct mr_pool *pool, struct mr_reason *reterr_reason)
 		return 0;
 	mri_pool_stats(pool, &stats, &places);
 	if (pool->n_ports > 0 || stats.n_caches > 0 ||
-	    stats.n_in_flight + stats.n_open > 0)
+	    (stats.n_in_flight + stats.n_open > 0 && !pool->is_given_up))
 		return refuse_destroy(pool, &stats, &places, reterr_reason);
 	if (stats.free_over > 0)
 		mr_log(pool->ctx, MR_LOG_ERROR,
@@ -347,11 +387,7 @@ int mr_pool_destroy(struct mr_pool *pool, struct mr_reason *reterr_reason)
 	mri_safety_destroy(pool);
 	if (pool->owns_region)
 		mr_region_destroy(pool->region, NULL);
-	mri_page_alloc_fini(&pool->page_alloc);
-	free_tables(pool);
-	pthread_mutex_destroy(&pool->grow_lock);
-	pthread_mutex_destroy(&pool->lock);
-	mr_free(pool->ctx, pool);
+	free_pool(pool);
 	return 0;
 }
 

@@ -183,6 +183,8 @@ struct mr_pool {
 	struct mri_trim trim;
 	/* Held while segments are added and removed; see segments.c. */
 	pthread_mutex_t grow_lock;
+	bool is_frozen;   /* under grow_lock; see hand_over.h */
+	bool is_given_up; /* the same */
 	uint64_t grow_again_ns; /* an empty pool does not grow before this */
 
 	/* What ports and caches may hold, and a list of the caches. */

@@ -19,6 +19,7 @@
 
 #include "mem/mem.h"
 #include "pool/debug/safety.h"
+#include "pool/hand_over.h"
 
 /* A data path that finds the pool empty must not ask the system each time. */
 static const uint64_t GROW_AGAIN_NS = UINT64_C(100) * 1000 * 1000;
@@ -136,6 +137,21 @@ int mri_pool_segments_init(struct mr_pool *pool, uint32_t n_pages,
 	return err;
 }
 
+void mri_pool_segments_take(struct mr_pool *pool,
+			    const struct mri_pool_image *image)
+{
+	struct mri_page_alloc *pa = &pool->page_alloc;
+
+	pool->addr = image->addr;
+	pool->granule_bytes = image->granule_bytes;
+	pool->is_reserved = image->is_reserved != 0;
+	for (uint32_t i = 0; i < image->n_segments; i++)
+		mri_page_alloc_append(pa, image->segments[i].end_page,
+				      image->segments[i].numa_node,
+				      image->segments[i].is_near != 0);
+	populate(pa, image->n_pages);
+}
+
 int mri_pool_segments_fini(struct mr_pool *pool,
 			   struct mr_reason *reterr_reason)
 {
@@ -192,6 +208,10 @@ static int grow_pool(struct mr_pool *pool, uint32_t n_pages,
 	const uint64_t step = grow_step(pool, n_pages);
 	int err;
 
+	if (pool->is_frozen)
+		return mr_fail(reterr_reason, -EBUSY,
+			       "%s is being handed over to another process",
+			       pool->name);
 	if (step == 0)
 		return mr_fail(reterr_reason, -ENOSPC,
 			       "%s has all of its %u pages; raise "
@@ -332,7 +352,8 @@ static int shrink_by_one(struct mr_pool *pool, uint64_t n_keep,
 	bool is_removed;
 	int err;
 
-	if (pa->n_segments == 1 || last.first_page < n_keep)
+	if (pool->is_frozen || pa->n_segments == 1 ||
+	    last.first_page < n_keep)
 		return 0;
 	mri_lock_take(&pa->lock);
 	is_removed = mri_page_alloc_remove_last(pa);

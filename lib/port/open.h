@@ -4,6 +4,7 @@
 #define MRI_PORT_OPEN_H
 
 #include <millrace/driver.h>
+#include <millrace/experimental/parcel.h>
 
 #include "port/spec.h"
 
@@ -16,9 +17,19 @@ void mri_port_fill_head(struct mr_port *port, struct mr_ctx *ctx,
 			const struct mr_driver *driver,
 			const struct mr_port_config *config,
 			const struct mr_spec *spec, const char *text);
-/* Commit the pages and open the device; undone on failure. */
+/* A port that its driver has yet to open. -ENOMEM. */
+int mri_port_make(struct mr_ctx *ctx, const struct mr_driver *driver,
+		  const struct mr_port_config *config,
+		  const struct mr_spec *spec, const char *text,
+		  struct mr_port **ret_port, struct mr_reason *reterr_reason);
+void mri_port_free(struct mr_port *port);
+/*
+ * Commit the pages and open the device, from a parcel if it is not NULL; undone
+ * on failure.
+ */
 int mri_port_start(struct mr_port *port, const struct mr_spec *spec,
-		   uint32_t n_pages, struct mr_reason *reterr_reason);
+		   uint32_t n_pages, struct mr_parcel *parcel,
+		   struct mr_reason *reterr_reason);
 /* Close the device, and free what start and the driver have made. */
 void mri_port_end(struct mr_port *port);
 

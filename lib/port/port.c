@@ -10,6 +10,7 @@
 #include "pool/pool.h"
 #include "port/driver_list.h"
 #include "port/events.h"
+#include "port/hand_over.h"
 #include "port/offload.h"
 #include "port/open.h"
 #include "port/spec.h"
@@ -192,6 +193,20 @@ void mri_port_fill_head(struct mr_port *port, struct mr_ctx *ctx,
 			 spec->driver, spec->device);
 }
 
+int mri_port_make(struct mr_ctx *ctx, const struct mr_driver *driver,
+		  const struct mr_port_config *config,
+		  const struct mr_spec *spec, const char *text,
+		  struct mr_port **ret_port, struct mr_reason *reterr_reason)
+{
+	struct mr_port *port = alloc_port(ctx, driver);
+
+	if (port == NULL)
+		return mr_fail(reterr_reason, -ENOMEM, "no memory for a port");
+	mri_port_fill_head(port, ctx, driver, config, spec, text);
+	*ret_port = port;
+	return 0;
+}
+
 int mr_port_make_queues(struct mr_port *port, uint32_t n, size_t rxq_bytes,
 			size_t txq_bytes, struct mr_reason *reterr_reason)
 {
@@ -222,7 +237,7 @@ int mr_port_make_queues(struct mr_port *port, uint32_t n, size_t rxq_bytes,
 	return 0;
 }
 
-static void free_port(struct mr_port *port)
+void mri_port_free(struct mr_port *port)
 {
 	mri_settings_free(port);
 	mri_events_end(port);
@@ -230,10 +245,14 @@ static void free_port(struct mr_port *port)
 }
 
 static int open_device(struct mr_port *port, const struct mr_spec *spec,
+		       struct mr_parcel *parcel,
 		       struct mr_reason *reterr_reason)
 {
 	const struct mr_port_info *info = port->info;
-	int err = port->driver->open(port, spec, reterr_reason);
+	int err = parcel == NULL ?
+			  port->driver->open(port, spec, reterr_reason) :
+			  port->driver->hand_over->take(port, spec, parcel,
+							reterr_reason);
 
 	if (err < 0)
 		return err;
@@ -260,7 +279,8 @@ static void give_back(struct mr_port *port)
 }
 
 int mri_port_start(struct mr_port *port, const struct mr_spec *spec,
-		   uint32_t n_pages, struct mr_reason *reterr_reason)
+		   uint32_t n_pages, struct mr_parcel *parcel,
+		   struct mr_reason *reterr_reason)
 {
 	const uint64_t n_committed = n_port_pages(n_pages, port->n_workers);
 	int err = mri_pool_commit(port->pool, port->info->name, n_committed,
@@ -269,7 +289,7 @@ int mri_port_start(struct mr_port *port, const struct mr_spec *spec,
 	if (err < 0)
 		return err;
 	port->n_committed_pages = (uint32_t)n_committed; /* a pool has fewer */
-	err = open_device(port, spec, reterr_reason);
+	err = open_device(port, spec, parcel, reterr_reason);
 	if (err == 0)
 		return 0;
 	give_back(port);
@@ -301,7 +321,7 @@ int mr_port_open(struct mr_ctx *ctx, const char *text,
 	const struct mr_driver *driver;
 	struct mr_port_config c;
 	struct mr_spec spec;
-	struct mr_port *port;
+	struct mr_port *port = NULL;
 	uint32_t n_pages;
 	int err;
 
@@ -320,13 +340,12 @@ int mr_port_open(struct mr_ctx *ctx, const char *text,
 			    &n_pages, reterr_reason);
 	if (err < 0)
 		return err;
-	port = alloc_port(ctx, driver);
-	if (port == NULL)
-		return mr_fail(reterr_reason, -ENOMEM, "no memory for a port");
-	mri_port_fill_head(port, ctx, driver, &c, &spec, text);
-	err = mri_port_start(port, &spec, n_pages, reterr_reason);
+	err = mri_port_make(ctx, driver, &c, &spec, text, &port, reterr_reason);
+	if (err < 0)
+		return err;
+	err = mri_port_start(port, &spec, n_pages, NULL, reterr_reason);
 	if (err < 0) {
-		free_port(port);
+		mri_port_free(port);
 		return err;
 	}
 	*ret_port = port;
@@ -338,7 +357,7 @@ void mr_port_close(struct mr_port *port)
 	if (port == NULL)
 		return;
 	mri_port_end(port);
-	free_port(port);
+	mri_port_free(port);
 }
 
 struct mr_rxq *mr_port_rxq(struct mr_port *port, uint32_t i)

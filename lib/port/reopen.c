@@ -234,7 +234,7 @@ int mr_port_reopen(struct mr_port *port, struct mr_reason *reterr_reason)
 	keep_drops(port);
 	mri_port_end(port);
 	reset_port(port, driver, &spec);
-	err = mri_port_start(port, &spec, n_pages, reterr_reason);
+	err = mri_port_start(port, &spec, n_pages, NULL, reterr_reason);
 	if (err < 0)
 		make_absent(port, &spec);
 	else

@@ -36,6 +36,7 @@ MR_BEGIN_DECLS
 enum { MR_DRIVER_VERSION = 1 };
 
 /* Declared in experimental headers, which only their users include. */
+struct mr_hand_over_ops;
 struct mr_rss_config;
 struct mr_rules;
 struct mr_rules_ops;
@@ -74,7 +75,10 @@ struct mr_port {
 	int fd; /**< for mr_port_fd(); initially -1 */
 	uint32_t n_queues_made; /**< of each kind, by mr_port_make_queues() */
 	void *events; /**< private to lib/port */
-	uint64_t reserved_words[5];
+	uint32_t is_away; /**< 1: another process has the device; see
+			   *   <millrace/experimental/driver_hand_over.h> */
+	uint32_t reserved;
+	uint64_t reserved_words[4];
 };
 
 /**
@@ -192,6 +196,9 @@ struct mr_driver {
 	 * library has committed as many pages per queue as the others have. */
 	int (*add_queues)(struct mr_port *port, uint32_t n,
 			  struct mr_reason *reterr_reason);
+
+	/** NULL: a port cannot be handed over to another process. */
+	const struct mr_hand_over_ops *hand_over;
 };
 
 /**

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Parcels, for the layers that send and receive them. */
+#ifndef BASE_PARCEL_H
+#define BASE_PARCEL_H
+
+#include <millrace/experimental/parcel.h>
+
+struct mr_ctx;
+
+/* Empty, to be filled. NULL: no memory. */
+struct mr_parcel *mri_parcel_create(const struct mr_ctx *ctx);
+/* Closes the received fds that nobody took. NULL is allowed. */
+void mri_parcel_destroy(struct mr_parcel *parcel);
+
+/* Send it over a SOCK_SEQPACKET socket, which must not block for long. -ENOMEM,
+ * or -errno, with a reason. */
+int mri_parcel_send(const struct mr_parcel *parcel, int socket_fd,
+		    struct mr_reason *reterr_reason);
+
+/* Receive and check one: 0; -ECONNRESET: the other side is gone; -ETIMEDOUT;
+ * -EPROTO: it is not a parcel, or of another format. */
+int mri_parcel_receive(const struct mr_ctx *ctx, int socket_fd, int timeout_ms,
+		       struct mr_parcel **ret_parcel,
+		       struct mr_reason *reterr_reason);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A pool for the process that takes over. It has the pages of the old one, and
+ * all of them are free but those that ports claim, because a device has them.
+ */
+#ifndef POOL_HAND_OVER_H
+#define POOL_HAND_OVER_H
+
+#include "base/parcel.h"
+#include "pool/pool.h"
+
+/* As much of a pool as does not follow from its configuration. */
+struct mri_pool_image {
+	uint64_t addr, granule_bytes;
+	uint32_t page_bytes, headroom_bytes, tailroom_bytes, magazine_pages;
+	uint32_t n_places;  /* of its tables */
+	uint32_t max_pages; /* it may grow to */
+	uint32_t n_pages;   /* it has */
+	uint32_t n_first;   /* it had at first */
+	uint32_t segment_pages, low_pages, numa_node_plus_1;
+	uint32_t is_elastic, is_reserved, has_default_magazines;
+	uint32_t n_segments, reserved;
+	struct {
+		uint32_t end_page, is_near;
+		int32_t numa_node;
+		uint32_t reserved;
+	} segments[MRI_PAGE_SEGMENTS];
+};
+
+/* Put the pool and its region. -ENOTSUP: the region has others. */
+int mri_pool_put(const struct mr_pool *pool, struct mr_parcel *parcel,
+		 struct mr_reason *reterr_reason);
+/*
+ * Make it again. config has the sizes that the program wants now: -EINVAL, if
+ * they differ. -EPROTO, -ENOMEM.
+ */
+int mri_pool_take(struct mr_ctx *ctx, const struct mr_pool_config *config,
+		  struct mr_parcel *parcel, struct mr_pool **ret_pool,
+		  struct mr_reason *reterr_reason);
+/* Segments are neither added nor removed until it is thawed. */
+void mri_pool_freeze(struct mr_pool *pool, bool is_frozen);
+/* Another process has the pages: destroying the pool counts none. */
+void mri_pool_give_up(struct mr_pool *pool);
+
+/* pool.c: a pool of a region with an image, which it owns, also on failure. */
+int mri_pool_create(struct mr_ctx *ctx, const struct mr_pool_config *config,
+		    const struct mri_pool_image *image,
+		    struct mr_region *region, struct mr_pool **ret_pool,
+		    struct mr_reason *reterr_reason);
+/* segments.c: the segments of an image, all pages free. */
+void mri_pool_segments_take(struct mr_pool *pool,
+			    const struct mri_pool_image *image);
+/* block.c: pages that are the caller's become a block with one reference. */
+void mri_block_claim(struct mr_pool *pool, uint32_t page, uint32_t order);
+
+#endif

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Hand over a port: its spec, counters and settings; the driver adds the rest. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "pool/pool.h"
+#include "port/events.h"
+#include "port/hand_over.h"
+#include "port/offload.h"
+#include "port/open.h"
+
+/* The layouts of structs of the library: they change with their sizes. */
+enum {
+	SPEC_LAYOUT = 1,
+	SETTINGS_LAYOUT = 1,
+	KEPT_LAYOUT = 1,
+	STATS_LAYOUT = 1,
+};
+
+static void enter(struct mr_parcel *parcel, uint32_t i)
+{
+	char folder[MR_PARCEL_NAME_BYTES];
+
+	snprintf(folder, sizeof(folder), "port/%u", i);
+	mr_parcel_enter(parcel, folder);
+}
+
+static struct mri_kept *kept_of(const struct mr_port *port)
+{
+	return &((struct mri_events *)port->events)->kept;
+}
+
+int mri_port_offer(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,
+		   struct mr_reason *reterr_reason)
+{
+	const struct mr_hand_over_ops *ops = port->driver->hand_over;
+	const char *const spec = kept_of(port)->spec;
+	int err;
+
+	if (ops == NULL)
+		return mr_fail(reterr_reason, -ENOTSUP,
+			       "%s: a port of driver %s cannot be handed over "
+			       "to another process",
+			       port->info->name, port->driver->name);
+	if (port->rules != NULL)
+		return mr_fail(reterr_reason, -ENOTSUP,
+			       "%s: it has rules, which cannot be handed over",
+			       port->info->name);
+	enter(parcel, i);
+	mr_parcel_put(parcel, "spec", SPEC_LAYOUT, spec, strlen(spec) + 1);
+	err = ops->offer(port, parcel, reterr_reason);
+	mr_parcel_enter(parcel, "");
+	return err;
+}
+
+static int check_spec(const struct mr_parcel *parcel, const char *text,
+		      const struct mr_driver *driver,
+		      struct mr_reason *reterr_reason)
+{
+	const void *spec = NULL;
+	size_t n = 0;
+	int err = mr_parcel_find(parcel, "spec", SPEC_LAYOUT, &spec, &n,
+				 reterr_reason);
+
+	if (err < 0)
+		return err;
+	if (n != strlen(text) + 1 || memcmp(spec, text, n) != 0)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "%s: the running data plane has %.*s instead: "
+			       "this needs a restart",
+			       text, (int)n, (const char *)spec);
+	if (driver->hand_over == NULL)
+		return mr_fail(reterr_reason, -ENOTSUP,
+			       "%s: a port of driver %s cannot be taken over",
+			       text, driver->name);
+	return 0;
+}
+
+int mri_port_take(struct mr_ctx *ctx, const char *text,
+		  const struct mr_port_config *config, uint32_t i,
+		  struct mr_parcel *parcel, struct mr_port **ret_port,
+		  struct mr_reason *reterr_reason)
+{
+	const struct mr_driver *driver;
+	struct mr_spec spec;
+	struct mr_port *port = NULL;
+	uint32_t n_pages;
+	int err;
+
+	enter(parcel, i);
+	err = mri_port_read(ctx, text, config->pool->page_bytes, &spec,
+			    &driver, &n_pages, reterr_reason);
+	if (err == 0)
+		err = check_spec(parcel, text, driver, reterr_reason);
+	if (err == 0)
+		err = mri_port_make(ctx, driver, config, &spec, text, &port,
+				    reterr_reason);
+	if (err == 0) {
+		port->is_away = 1;
+		err = mri_port_start(port, &spec, n_pages, parcel,
+				     reterr_reason);
+		if (err < 0)
+			mri_port_free(port);
+	}
+	if (err == 0)
+		*ret_port = port;
+	mr_parcel_enter(parcel, "");
+	return err;
+}
+
+/* ---- what is known at the end ---- */
+
+static void put_settings(const struct mr_port *port, struct mr_parcel *parcel)
+{
+	const struct mri_kept *kept = kept_of(port);
+	const struct mri_settings *set = &kept->settings;
+	uint64_t words[2 * MRI_N_SETTINGS];
+
+	for (uint32_t i = 0; i < MRI_N_SETTINGS; i++) {
+		words[i] = set->is_made[i];
+		words[MRI_N_SETTINGS + i] = set->values[i];
+	}
+	mr_parcel_put(parcel, "settings", SETTINGS_LAYOUT, words,
+		      sizeof(words));
+	if (set->macs != NULL)
+		mr_parcel_put(parcel, "macs", SETTINGS_LAYOUT, set->macs,
+			      set->n_macs * sizeof(set->macs[0]));
+	if (set->filter != NULL)
+		mr_parcel_put(parcel, "filter", SETTINGS_LAYOUT, set->filter,
+			      strlen(set->filter) + 1);
+	mr_parcel_put(parcel, "kept/rx", KEPT_LAYOUT, &kept->rx,
+		      sizeof(kept->rx));
+	mr_parcel_put(parcel, "kept/tx", KEPT_LAYOUT, &kept->tx,
+		      sizeof(kept->tx));
+	mr_parcel_put(parcel, "kept/drops", KEPT_LAYOUT, kept->drops,
+		      kept->n_drops * sizeof(kept->drops[0]));
+}
+
+/* A frame that waits in front of the driver stays behind. */
+static struct mr_tx_stats tx_stats_of(const struct mr_txq *txq)
+{
+	struct mr_tx_stats stats = txq->stats;
+	const uint32_t n_held = mri_offload_n_held(txq);
+
+	stats.accepted += n_held;
+	stats.drops[MR_TX_DROP_DEVICE] += n_held;
+	return stats;
+}
+
+static void put_stats(const struct mr_port *port, struct mr_parcel *parcel)
+{
+	char name[MR_PARCEL_NAME_BYTES];
+
+	for (uint32_t i = 0; i < port->info->n_rxqs; i++) {
+		snprintf(name, sizeof(name), "rx/%u", i);
+		mr_parcel_put(parcel, name, STATS_LAYOUT, &port->rxqs[i]->stats,
+			      sizeof(port->rxqs[i]->stats));
+	}
+	for (uint32_t i = 0; i < port->info->n_txqs; i++) {
+		const struct mr_tx_stats stats = tx_stats_of(port->txqs[i]);
+
+		snprintf(name, sizeof(name), "tx/%u", i);
+		mr_parcel_put(parcel, name, STATS_LAYOUT, &stats,
+			      sizeof(stats));
+	}
+}
+
+int mri_port_give(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,
+		  struct mr_reason *reterr_reason)
+{
+	int err;
+
+	/* It may have changed its driver since the offer: it was lost. */
+	if (port->driver->hand_over == NULL)
+		return mr_fail(reterr_reason, -ENODEV, "%s: the device is gone",
+			       port->info->name);
+	enter(parcel, i);
+	put_settings(port, parcel);
+	put_stats(port, parcel);
+	err = port->driver->hand_over->give(port, parcel, reterr_reason);
+	mr_parcel_enter(parcel, "");
+	return err;
+}
+
+/* A copy of an entry, if there is one. */
+static void *copy_entry(const struct mr_port *port,
+			const struct mr_parcel *parcel, const char *name,
+			size_t *ret_n_bytes)
+{
+	const void *bytes = NULL;
+	void *copy = NULL;
+
+	if (mr_parcel_find(parcel, name, SETTINGS_LAYOUT, &bytes, ret_n_bytes,
+			   NULL) == 0 &&
+	    *ret_n_bytes > 0)
+		copy = mr_alloc(port->ctx, 0, *ret_n_bytes + 1);
+	return copy != NULL ? memcpy(copy, bytes, *ret_n_bytes) : NULL;
+}
+
+/* The device has them already; a port that is opened again needs them. */
+static int get_settings(struct mr_port *port, const struct mr_parcel *parcel,
+			struct mr_reason *reterr_reason)
+{
+	struct mri_kept *kept = kept_of(port);
+	struct mri_settings *set = &kept->settings;
+	uint64_t words[2 * MRI_N_SETTINGS];
+	const void *drops = NULL;
+	size_t n = 0;
+	int err;
+
+	if ((err = mr_parcel_get(parcel, "settings", SETTINGS_LAYOUT, words,
+				 sizeof(words), reterr_reason)) < 0 ||
+	    (err = mr_parcel_get(parcel, "kept/rx", KEPT_LAYOUT, &kept->rx,
+				 sizeof(kept->rx), reterr_reason)) < 0 ||
+	    (err = mr_parcel_get(parcel, "kept/tx", KEPT_LAYOUT, &kept->tx,
+				 sizeof(kept->tx), reterr_reason)) < 0 ||
+	    (err = mr_parcel_find(parcel, "kept/drops", KEPT_LAYOUT, &drops, &n,
+				  reterr_reason)) < 0)
+		return err;
+	for (uint32_t i = 0; i < MRI_N_SETTINGS; i++) {
+		set->is_made[i] = words[i] != 0;
+		set->values[i] = words[MRI_N_SETTINGS + i];
+	}
+	kept->n_drops = (uint32_t)(n / sizeof(kept->drops[0]));
+	if (kept->n_drops > MRI_KEPT_DROPS)
+		kept->n_drops = MRI_KEPT_DROPS;
+	memcpy(kept->drops, drops, kept->n_drops * sizeof(kept->drops[0]));
+	set->macs = copy_entry(port, parcel, "macs", &n);
+	set->n_macs = set->macs != NULL ? (uint32_t)(n / 6) : 0;
+	set->filter = copy_entry(port, parcel, "filter", &n);
+	return 0;
+}
+
+static int get_stats(struct mr_port *port, const struct mr_parcel *parcel,
+		     struct mr_reason *reterr_reason)
+{
+	char name[MR_PARCEL_NAME_BYTES];
+	int err = 0;
+
+	for (uint32_t i = 0; i < port->info->n_rxqs && err == 0; i++) {
+		snprintf(name, sizeof(name), "rx/%u", i);
+		err = mr_parcel_get(parcel, name, STATS_LAYOUT,
+				    &port->rxqs[i]->stats,
+				    sizeof(port->rxqs[i]->stats),
+				    reterr_reason);
+	}
+	for (uint32_t i = 0; i < port->info->n_txqs && err == 0; i++) {
+		snprintf(name, sizeof(name), "tx/%u", i);
+		err = mr_parcel_get(parcel, name, STATS_LAYOUT,
+				    &port->txqs[i]->stats,
+				    sizeof(port->txqs[i]->stats),
+				    reterr_reason);
+	}
+	return err;
+}
+
+int mri_port_resume(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,
+		    struct mr_reason *reterr_reason)
+{
+	int err;
+
+	enter(parcel, i);
+	err = get_settings(port, parcel, reterr_reason);
+	if (err == 0)
+		err = get_stats(port, parcel, reterr_reason);
+	if (err == 0)
+		err = port->driver->hand_over->resume(port, parcel,
+						      reterr_reason);
+	(void)mri_events_publish(port);
+	mr_parcel_enter(parcel, "");
+	return err;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An open port goes from one process to the next: what is the same for all
+ * drivers. Entries of port i are in the folder "port/i".
+ */
+#ifndef PORT_HAND_OVER_H
+#define PORT_HAND_OVER_H
+
+#include <millrace/driver.h>
+#include <millrace/experimental/driver_hand_over.h>
+
+/* -ENOTSUP: the driver cannot, or not with this port. */
+int mri_port_offer(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,
+		   struct mr_reason *reterr_reason);
+/* Open it from an offer. -EINVAL: the spec is not that of the offer. */
+int mri_port_take(struct mr_ctx *ctx, const char *text,
+		  const struct mr_port_config *config, uint32_t i,
+		  struct mr_parcel *parcel, struct mr_port **ret_port,
+		  struct mr_reason *reterr_reason);
+/* The workers have stopped. */
+int mri_port_give(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,
+		  struct mr_reason *reterr_reason);
+int mri_port_resume(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,
+		    struct mr_reason *reterr_reason);
+
+#endif

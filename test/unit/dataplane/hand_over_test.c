@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tests of lib/dataplane/hand_over.c and take_over.c, and of what they use in
+ * lib/base, mem, pool and port. A thread plays the new process; the port keeps
+ * what is sent in memory that goes with it.
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <millrace/driver.h>
+#include <millrace/experimental/driver_hand_over.h>
+#include <millrace/experimental/frag.h>
+#include <millrace/experimental/hand_over.h>
+
+#include "fixture.h"
+
+enum { N_HELD = 64, HELD_BYTES = 4096 };
+
+/* What the device of a port "held:" has. */
+struct held {
+	uint32_t n;
+	uint64_t addrs[N_HELD];
+};
+
+struct held_port {
+	struct mr_port base;
+	struct held *held;
+	int fd;
+};
+
+static uint32_t n_closed; /* devices that were closed */
+static bool is_refusing;
+
+static uint32_t held_rx(struct mr_rxq *rxq, struct mr_cache *from,
+			struct mr_frame *frames, struct mr_meta *meta,
+			uint32_t n)
+{
+	(void)rxq, (void)from, (void)frames, (void)meta, (void)n;
+	return 0;
+}
+
+static uint32_t held_tx(struct mr_txq *txq, struct mr_cache *to,
+			const struct mr_frame *frames,
+			const struct mr_meta *meta, uint32_t n)
+{
+	struct held *held = ((struct held_port *)txq->queue.port)->held;
+
+	(void)to, (void)meta;
+	for (uint32_t i = 0; i < n; i++)
+		held->addrs[held->n++] = frames[i].addr;
+	txq->stats.accepted += n;
+	txq->stats.pending += n;
+	return n;
+}
+
+static int map_held(struct held_port *port)
+{
+	port->held = mmap(NULL, HELD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
+			  port->fd, 0);
+	port->base.rxqs[0]->burst = held_rx;
+	port->base.rxqs[0]->n_min = 1;
+	port->base.txqs[0]->burst = held_tx;
+	return port->held == MAP_FAILED ? -ENOMEM : 0;
+}
+
+static int held_open(struct mr_port *base, const struct mr_spec *spec,
+		     struct mr_reason *reason)
+{
+	struct held_port *port = (struct held_port *)base;
+
+	(void)spec;
+	assert_int_equal(mr_port_make_queues(base, 1, sizeof(struct mr_rxq),
+					     sizeof(struct mr_txq), reason),
+			 0);
+	port->fd = memfd_create("held", MFD_CLOEXEC);
+	assert_int_equal(ftruncate(port->fd, HELD_BYTES), 0);
+	return map_held(port);
+}
+
+static void held_close(struct mr_port *base)
+{
+	struct held_port *port = (struct held_port *)base;
+
+	if (!base->is_away) {
+		n_closed++;
+		mr_pool_frag_free_bulk(base->pool, port->held->addrs,
+				       port->held->n);
+	}
+	munmap(port->held, HELD_BYTES);
+	close(port->fd);
+}
+
+static int held_offer(struct mr_port *base, struct mr_parcel *parcel,
+		      struct mr_reason *reason)
+{
+	if (is_refusing)
+		return mr_fail(reason, -ENOTSUP, "%s: not today",
+			       base->info->name);
+	mr_parcel_put_fd(parcel, "held", ((struct held_port *)base)->fd);
+	return 0;
+}
+
+static int held_take(struct mr_port *base, const struct mr_spec *spec,
+		     struct mr_parcel *parcel, struct mr_reason *reason)
+{
+	struct held_port *port = (struct held_port *)base;
+
+	(void)spec;
+	port->fd = mr_parcel_take_fd(parcel, "held");
+	assert_true(port->fd >= 0);
+	assert_int_equal(fcntl(port->fd, F_GETFD), FD_CLOEXEC);
+	assert_int_equal(mr_port_make_queues(base, 1, sizeof(struct mr_rxq),
+					     sizeof(struct mr_txq), reason),
+			 0);
+	return map_held(port);
+}
+
+static int held_give(struct mr_port *base, struct mr_parcel *parcel,
+		     struct mr_reason *reason)
+{
+	const struct held *held = ((struct held_port *)base)->held;
+
+	(void)reason;
+	mr_pool_put_posted(base->pool, parcel, "posted", held->addrs, held->n);
+	return 0;
+}
+
+static int held_resume(struct mr_port *base, struct mr_parcel *parcel,
+		       struct mr_reason *reason)
+{
+	return mr_pool_claim_posted(base->pool, parcel, "posted", reason);
+}
+
+static const struct mr_hand_over_ops held_ops = { held_offer, held_take,
+						  held_give, held_resume };
+
+static const struct mr_driver held_driver = {
+	.version = MR_DRIVER_VERSION,
+	.size = sizeof(struct mr_driver),
+	.name = "held",
+	.port_bytes = sizeof(struct held_port),
+	.open = held_open,
+	.close = held_close,
+	.hand_over = &held_ops,
+};
+
+static const char *const helds[] = { "held:", "null:", NULL };
+
+/* ---- the new process ---- */
+
+static struct {
+	pthread_t thread;
+	int fd; /* its end */
+	struct mr_ctx *ctx;
+	struct mr_dataplane_config config;
+	struct mr_dataplane *dp; /* NULL: not open */
+	int open_err, state_err, own_err;
+	struct mr_reason why;
+	char greeting[16];
+	bool ends_early, is_late;
+} heir;
+
+static int old_fd;
+
+static void *inherit(void *arg)
+{
+	struct mr_parcel *parcel;
+
+	(void)arg;
+	heir.open_err = mr_dataplane_take_over(heir.fd, &heir.config, &heir.dp,
+					       &heir.why);
+	if (heir.open_err < 0)
+		goto out;
+	if (heir.ends_early)
+		goto out;
+	heir.state_err =
+		mr_dataplane_take_state(heir.dp, &parcel, &heir.why);
+	if (heir.state_err < 0)
+		goto out;
+	mr_parcel_enter(parcel, "test");
+	(void)mr_parcel_get(parcel, "greeting", 7, heir.greeting,
+			    sizeof(heir.greeting), NULL);
+	if (heir.is_late)
+		usleep(2500000);
+	heir.own_err = mr_dataplane_own(heir.dp, &heir.why);
+out:
+	close(heir.fd);
+	return NULL;
+}
+
+static void begin_heir(void)
+{
+	int fds[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
+				    fds),
+			 0);
+	old_fd = fds[0];
+	heir.fd = fds[1];
+	assert_int_equal(mr_ctx_create(NULL, &heir.ctx, NULL), 0);
+	assert_int_equal(mr_ctx_add_driver(heir.ctx, &held_driver, NULL), 0);
+	heir.config = config_of(helds);
+	heir.config.ctx = heir.ctx;
+	heir.dp = NULL;
+	heir.open_err = heir.state_err = heir.own_err = 1;
+	heir.ends_early = heir.is_late = false;
+}
+
+static void start_heir(void)
+{
+	assert_int_equal(pthread_create(&heir.thread, NULL, inherit, NULL), 0);
+}
+
+static void end_heir(void)
+{
+	struct mr_reason why = { "" };
+
+	if (mr_dataplane_close(heir.dp, &why) < 0)
+		fail_msg("%s", why.text);
+	mr_ctx_destroy(heir.ctx);
+	close(old_fd);
+}
+
+static void put_greeting(struct mr_parcel *parcel, void *opaque)
+{
+	mr_parcel_enter(parcel, "test");
+	mr_parcel_put(parcel, "greeting", 7, opaque, 16);
+}
+
+static void open_held(void)
+{
+	const struct mr_dataplane_config config = config_of(helds);
+
+	n_closed = 0;
+	is_refusing = false;
+	assert_int_equal(mr_ctx_add_driver(ctx, &held_driver, NULL), 0);
+	open_plane(&config);
+}
+
+static struct mr_txq *txq_of(const struct mr_dataplane *plane)
+{
+	return mr_port_txq(plane->ports[0], 0);
+}
+
+static uint64_t n_in_flight(const struct mr_dataplane *plane)
+{
+	struct mr_pool_stats pool = { .size = sizeof(pool) };
+
+	assert_int_equal(mr_pool_stats(plane->pool, &pool), 0);
+	assert_int_equal(pool.n_free + pool.n_in_flight, pool.n_pages);
+	return pool.n_in_flight;
+}
+
+static uint8_t *bytes_at(const struct mr_dataplane *plane, uint64_t addr)
+{
+	return (uint8_t *)mr_region_base(mr_pool_region(plane->pool)) + addr;
+}
+
+/* Send three pages, one of them twice, and five frags of a block. */
+static void send_all_kinds(struct mr_frame *frames, uint32_t *ret_n)
+{
+	struct mr_frag_cache *frags;
+	uint32_t n = 3;
+
+	take_frames(cache, frames, 3);
+	assert_int_equal(mr_frame_ref(cache, &frames[2], 1), 0);
+	frames[n++] = frames[2];
+	assert_int_equal(mr_frag_cache_create(cache, &frags, NULL), 0);
+	for (; n < 9; n++) {
+		frames[n] = (struct mr_frame){ .len = 600 };
+		assert_int_equal(mr_frag_cache_alloc(frags, 600, 1,
+						     &frames[n].addr),
+				 0);
+	}
+	mr_frag_cache_destroy(frags);
+	for (uint32_t i = 0; i < n; i++)
+		bytes_at(dp, frames[i].addr)[5] = (uint8_t)(i + 1);
+	assert_int_equal(mr_tx_burst(txq_of(dp), cache, frames, n), n);
+	*ret_n = n;
+}
+
+static void close_old(void)
+{
+	struct mr_reason why = { "" };
+
+	mr_cache_destroy(cache);
+	if (mr_dataplane_close(dp, &why) < 0)
+		fail_msg("%s", why.text);
+	dp = NULL;
+}
+
+/* The old side, up to the end. */
+static int hand_over_to_heir(struct mr_reason *why)
+{
+	char greeting[16] = "hello";
+	int err;
+
+	start_heir();
+	err = mr_dataplane_offer(dp, old_fd, why);
+	if (err == 0)
+		err = mr_dataplane_hand_over(dp, put_greeting, greeting, why);
+	pthread_join(heir.thread, NULL);
+	return err;
+}
+
+PLANE_TEST(everything_is_as_it_was_in_the_new_process)
+{
+	struct mr_tx_stats before = { .size = sizeof(before) }, after = before;
+	struct mr_frame frames[N_HELD];
+	struct mr_reason why = { "" };
+	uint64_t n_pages;
+	uint32_t n;
+
+	open_held();
+	send_all_kinds(frames, &n);
+	mr_txq_stats(txq_of(dp), &before);
+	begin_heir();
+	if (hand_over_to_heir(&why) < 0)
+		fail_msg("%s", why.text);
+	assert_int_equal(heir.own_err, 0);
+	assert_string_equal(heir.greeting, "hello");
+	mr_txq_stats(txq_of(heir.dp), &after);
+	assert_memory_equal(&before, &after, sizeof(after));
+
+	/* Four pages and a block of eight; frame 3 is frame 2 again. */
+	n_pages = n_in_flight(heir.dp);
+	assert_int_equal(n_pages, 3 + 8);
+	for (uint32_t i = 0; i < n; i++)
+		assert_int_equal(bytes_at(heir.dp, frames[i].addr)[5],
+				 i == 2 ? 4 : i + 1);
+	close_old();
+	assert_int_equal(n_closed, 0);
+	assert_int_equal(n_in_flight(heir.dp), n_pages);
+	end_heir(); /* which finds all pages */
+	assert_int_equal(n_closed, 1);
+}
+
+/* Free what the device has, in the old process, which goes on. */
+static void check_goes_on(void)
+{
+	struct held_port *port = (struct held_port *)dp->ports[0];
+	struct mr_frame frame;
+
+	take_frames(cache, &frame, 1);
+	assert_int_equal(mr_tx_burst(txq_of(dp), cache, &frame, 1), 1);
+	mr_frag_free_bulk(cache, port->held->addrs, port->held->n);
+	port->held->n = 0;
+	assert_int_equal(n_in_flight(dp), 0);
+	assert_int_equal(n_closed, 0);
+}
+
+PLANE_TEST(the_old_process_goes_on_if_the_new_one_ends)
+{
+	struct mr_frame frames[N_HELD];
+	struct mr_reason why = { "" };
+	uint32_t n;
+
+	open_held();
+	send_all_kinds(frames, &n);
+	begin_heir();
+	heir.ends_early = true;
+	assert_int_equal(hand_over_to_heir(&why), -ECONNRESET);
+	end_heir();
+	check_goes_on();
+	/* And can be handed over after that. */
+	begin_heir();
+	assert_int_equal(hand_over_to_heir(&why), 0);
+	close_old();
+	end_heir();
+}
+
+PLANE_TEST(the_old_process_goes_on_if_the_new_one_is_late)
+{
+	struct mr_reason why = { "" };
+
+	open_held();
+	begin_heir();
+	heir.is_late = true;
+	assert_int_equal(hand_over_to_heir(&why), -ETIMEDOUT);
+	assert_int_equal(heir.own_err, -ECANCELED);
+	end_heir();
+	check_goes_on();
+}
+
+PLANE_TEST(a_port_that_refuses_is_named_on_both_sides)
+{
+	struct mr_reason why = { "" };
+
+	open_held();
+	is_refusing = true;
+	begin_heir();
+	assert_int_equal(hand_over_to_heir(&why), -ENOTSUP);
+	assert_string_equal(why.text, "held:: not today");
+	assert_int_equal(heir.open_err, -ECANCELED);
+	assert_string_equal(heir.why.text, "held:: not today");
+	end_heir();
+	check_goes_on();
+}
+
+PLANE_TEST(another_configuration_needs_a_restart)
+{
+	static const char *const others[] = { "held:", "null:queues=2", NULL };
+	struct mr_reason why = { "" };
+
+	open_held();
+	begin_heir();
+	heir.config.specs = others;
+	assert_int_equal(hand_over_to_heir(&why), -ECONNRESET);
+	assert_int_equal(heir.open_err, -EINVAL);
+	assert_non_null(strstr(heir.why.text, "needs a restart"));
+	end_heir();
+	begin_heir();
+	heir.config.page_bytes = 2048;
+	assert_int_equal(hand_over_to_heir(&why), -ECONNRESET);
+	assert_int_equal(heir.open_err, -EINVAL);
+	assert_non_null(strstr(heir.why.text, "page_bytes is 2048"));
+	end_heir();
+	check_goes_on();
+}
+
+PLANE_TEST(nothing_is_handed_over_without_an_offer)
+{
+	struct mr_reason why = { "" };
+
+	open_held();
+	assert_int_equal(mr_dataplane_hand_over(dp, NULL, NULL, &why), -EINVAL);
+	assert_int_equal(mr_dataplane_own(dp, &why), -EINVAL);
+}
