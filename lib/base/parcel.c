@@ -132,8 +132,8 @@ static void put(struct mr_parcel *parcel, const char *name, struct entry entry,
 	uint8_t *at = NULL;
 
 	if (make_name(parcel, name, entry.name))
-		at = add_room(parcel, sizeof(entry) +
-					      mri_round_up(entry.n_bytes, 8));
+		at = add_room(parcel,
+			      sizeof(entry) + mri_round_up(entry.n_bytes, 8));
 	if (at == NULL) {
 		parcel->is_broken = true;
 		return;
@@ -358,9 +358,7 @@ static int receive_rest(struct mr_parcel *parcel, int socket_fd, int timeout_ms)
 			else
 				mr_fd_close(fds[k]);
 		if (!is_good)
-			return n < 0  ? (int)n :
-			       n == 0 ? -ECONNRESET :
-					-EPROTO;
+			return n < 0 ? (int)n : n == 0 ? -ECONNRESET : -EPROTO;
 		n_done += n_fds;
 	}
 	return is_whole(parcel) ? 0 : -EPROTO;
@@ -385,7 +383,7 @@ int mri_parcel_receive(const struct mr_ctx *ctx, int socket_fd, int timeout_ms,
 	}
 	mri_parcel_destroy(parcel);
 	return mr_fail(reterr_reason, err, "the state was not received: %s",
-		       err == -EPROTO	  ? "it has another format" :
+		       err == -EPROTO     ? "it has another format" :
 		       err == -ECONNRESET ? "the other process is gone" :
 					    mr_strerror(-err));
 }
@@ -432,8 +430,8 @@ int mr_parcel_get(const struct mr_parcel *parcel, const char *name,
 {
 	const void *bytes = NULL;
 	size_t n = 0;
-	const int err = mr_parcel_find(parcel, name, layout, &bytes, &n,
-				       reterr_reason);
+	const int err =
+		mr_parcel_find(parcel, name, layout, &bytes, &n, reterr_reason);
 
 	if (err < 0)
 		return err;

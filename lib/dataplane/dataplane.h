@@ -73,11 +73,11 @@ int mri_dataplane_make(const struct mr_dataplane_config *caller_config,
 
 /* hand_over.c: what both sides need. */
 enum {
-	MRI_HAND_FORMAT = 1,       /* that is written */
-	MRI_HAND_OLDEST = 1,       /* that is read */
-	MRI_HAND_WAIT_MS = 10000,  /* for the next parcel */
-	MRI_HAND_OWNER_MS = 2000,  /* for the new process to take it */
-	MRI_HAND_DRAIN_MS = 5,     /* of tx rings */
+	MRI_HAND_FORMAT = 1,      /* that is written */
+	MRI_HAND_OLDEST = 1,      /* that is read */
+	MRI_HAND_WAIT_MS = 10000, /* for the next parcel */
+	MRI_HAND_OWNER_MS = 2000, /* for the new process to take it */
+	MRI_HAND_DRAIN_MS = 5,    /* of tx rings */
 	MRI_HAND_OWNER_BYTES = 4096,
 };
 /* Whether the ports belong to the other process. */

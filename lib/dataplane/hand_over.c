@@ -189,8 +189,7 @@ static int hear_ready(const struct mri_dataplane *dp,
 {
 	struct mr_parcel *parcel = NULL;
 	const int err = mri_hand_hear(dp->base.ctx, dp->hand.socket_fd,
-				      MRI_HAND_WAIT_MS, &parcel,
-				      reterr_reason);
+				      MRI_HAND_WAIT_MS, &parcel, reterr_reason);
 
 	if (err == 0)
 		mri_parcel_destroy(parcel);
@@ -227,8 +226,8 @@ static int send_state(const struct mri_dataplane *dp, mr_dataplane_put_fn *put,
 static int hear_taken(const struct mri_dataplane *dp,
 		      struct mr_reason *reterr_reason)
 {
-	const uint64_t end_ns = mr_ctx_now_ns(dp->base.ctx) +
-				MRI_HAND_OWNER_MS * NS_PER_MS;
+	const uint64_t end_ns =
+		mr_ctx_now_ns(dp->base.ctx) + MRI_HAND_OWNER_MS * NS_PER_MS;
 	struct mr_parcel *parcel = NULL;
 	int err;
 

@@ -7,8 +7,8 @@
  * unavailable page size fails there and not on first access.
  *
  * A memfd frees everything when the process ends, however it ends; files in a
- * mounted hugetlbfs do not. The fd stays open and its length is sealed: a driver
- * may hand it to a process that registers the memory for it.
+ * mounted hugetlbfs do not. The fd stays open and its length is sealed: a
+ * driver may hand it to a process that registers the memory for it.
  *
  * Source: memfd_create(2), mmap(2), madvise(2), mbind(2);
  * linux/Documentation/admin-guide/mm/{hugetlbpage,transhuge}.rst.
@@ -143,8 +143,7 @@ int mri_segment_take(uint8_t *at, uint64_t n_bytes, uint64_t os_page_bytes,
 	int err = 0;
 
 	if (mmap(at, n_bytes, PROT_READ | PROT_WRITE,
-		 MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd,
-		 0) == MAP_FAILED)
+		 MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, 0) == MAP_FAILED)
 		return -errno;
 	if (os_page_bytes == 4096) /* optional: it is only slower without */
 		(void)madvise(at, n_bytes, MADV_HUGEPAGE);

@@ -54,7 +54,7 @@ static int check_sizes(const struct mr_pool_config *c,
 		return mr_fail(reterr_reason, -EINVAL,
 			       "%u pages: a pool has at most %u",
 			       c->n_pages > MRI_POOL_MAX_PAGES ? c->n_pages :
-						       c->max_pages,
+								 c->max_pages,
 			       MRI_POOL_MAX_PAGES);
 	if (c->max_pages < c->n_pages)
 		return mr_fail(reterr_reason, -EINVAL,
@@ -130,15 +130,15 @@ static int alloc_tables(struct mr_pool *pool, const struct mr_pool_config *c)
 {
 	const uint32_t max_magazines = count_magazines(
 		pool->n_pages, c->magazine_pages, c->max_caches);
-	const uint32_t n_magazines = count_magazines(
-		c->max_pages, c->magazine_pages, c->max_caches);
+	const uint32_t n_magazines =
+		count_magazines(c->max_pages, c->magazine_pages, c->max_caches);
 
 	pool->owners = mri_table_alloc(pool->n_pages, c->max_pages);
 	if (pool->owners == NULL ||
 	    mri_depot_init(&pool->depot, max_magazines, n_magazines,
 			   c->magazine_pages) < 0 ||
-	    mri_blocks_init(&pool->blocks, pool->n_pages,
-			    pool->page_shift) < 0 ||
+	    mri_blocks_init(&pool->blocks, pool->n_pages, pool->page_shift) <
+		    0 ||
 	    mri_page_alloc_init(&pool->page_alloc, pool->n_pages, c->max_pages,
 				pool->page_shift) < 0) {
 		free_tables(pool);
@@ -166,8 +166,7 @@ static int make_region(struct mr_pool *pool, struct mr_reason *reterr_reason)
 static int join_region(struct mr_pool *pool, uint64_t n_bytes,
 		       struct mr_reason *reterr_reason)
 {
-	pool->place =
-		mri_region_join(pool->region, pool->addr, n_bytes, pool);
+	pool->place = mri_region_join(pool->region, pool->addr, n_bytes, pool);
 	if (pool->place >= 0)
 		return 0;
 	return mr_fail(reterr_reason, -ENOMEM,
@@ -200,9 +199,9 @@ static int make_memory(struct mr_pool *pool, const struct mr_pool_config *c,
 	pool->owns_region = c->region == NULL;
 	if (pool->owns_region)
 		err = make_region(pool, reterr_reason);
-	return err < 0 ? err :
-			 mri_pool_segments_init(pool, c->n_pages,
-						reterr_reason);
+	return err < 0 ?
+		       err :
+		       mri_pool_segments_init(pool, c->n_pages, reterr_reason);
 }
 
 static void take_config(struct mr_pool *pool,
@@ -416,8 +415,8 @@ uint64_t mri_pool_with_caches(uint64_t n_others, uint32_t n_caches,
 		if (asked->magazine_pages == 0)
 			c.magazine_pages =
 				mri_magazine_default(n, asked->max_caches);
-		n = n_others + (uint64_t)n_caches *
-				       mr_cache_max_pages(c.magazine_pages);
+		n = n_others +
+		    (uint64_t)n_caches * mr_cache_max_pages(c.magazine_pages);
 	}
 	return n;
 }
@@ -446,10 +445,10 @@ static void report_growth(const struct mr_pool *pool, uint32_t n_before,
 	const uint32_t n_now = mri_pool_population(pool);
 	char holders[256];
 
-	if (mri_region_name_short_pins(pool->region,
-				       pool->addr + ((uint64_t)n_now
-						     << pool->page_shift),
-				       holders, sizeof(holders)) == 0)
+	if (mri_region_name_short_pins(
+		    pool->region,
+		    pool->addr + ((uint64_t)n_now << pool->page_shift), holders,
+		    sizeof(holders)) == 0)
 		mr_log(pool->ctx, MR_LOG_INFO,
 		       "%s has grown from %u to %u pages for %s", pool->name,
 		       n_before, n_now, who);

@@ -352,8 +352,7 @@ static int shrink_by_one(struct mr_pool *pool, uint64_t n_keep,
 	bool is_removed;
 	int err;
 
-	if (pool->is_frozen || pa->n_segments == 1 ||
-	    last.first_page < n_keep)
+	if (pool->is_frozen || pa->n_segments == 1 || last.first_page < n_keep)
 		return 0;
 	mri_lock_take(&pa->lock);
 	is_removed = mri_page_alloc_remove_last(pa);

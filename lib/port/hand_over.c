@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hand over a port: its spec, counters and settings; the driver adds the rest. */
+/* Hand over a port: its spec, counters and settings; the driver adds the rest.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -90,8 +91,8 @@ int mri_port_take(struct mr_ctx *ctx, const char *text,
 	int err;
 
 	enter(parcel, i);
-	err = mri_port_read(ctx, text, config->pool->page_bytes, &spec,
-			    &driver, &n_pages, reterr_reason);
+	err = mri_port_read(ctx, text, config->pool->page_bytes, &spec, &driver,
+			    &n_pages, reterr_reason);
 	if (err == 0)
 		err = check_spec(parcel, text, driver, reterr_reason);
 	if (err == 0)
@@ -241,17 +242,15 @@ static int get_stats(struct mr_port *port, const struct mr_parcel *parcel,
 
 	for (uint32_t i = 0; i < port->info->n_rxqs && err == 0; i++) {
 		snprintf(name, sizeof(name), "rx/%u", i);
-		err = mr_parcel_get(parcel, name, STATS_LAYOUT,
-				    &port->rxqs[i]->stats,
-				    sizeof(port->rxqs[i]->stats),
-				    reterr_reason);
+		err = mr_parcel_get(
+			parcel, name, STATS_LAYOUT, &port->rxqs[i]->stats,
+			sizeof(port->rxqs[i]->stats), reterr_reason);
 	}
 	for (uint32_t i = 0; i < port->info->n_txqs && err == 0; i++) {
 		snprintf(name, sizeof(name), "tx/%u", i);
-		err = mr_parcel_get(parcel, name, STATS_LAYOUT,
-				    &port->txqs[i]->stats,
-				    sizeof(port->txqs[i]->stats),
-				    reterr_reason);
+		err = mr_parcel_get(
+			parcel, name, STATS_LAYOUT, &port->txqs[i]->stats,
+			sizeof(port->txqs[i]->stats), reterr_reason);
 	}
 	return err;
 }

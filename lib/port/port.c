@@ -71,8 +71,8 @@ static int ask_need(struct mr_ctx *ctx, const struct mr_driver *driver,
 /* The pages that a port holds at most, plus those reserved for its workers. */
 static uint64_t n_port_pages(uint32_t n_need, uint32_t n_workers)
 {
-	return n_need + (uint64_t)(n_workers > 0 ? n_workers : 1) *
-				MR_BURST_MAX;
+	return n_need +
+	       (uint64_t)(n_workers > 0 ? n_workers : 1) * MR_BURST_MAX;
 }
 
 /* Sum up the pages of all ports. */

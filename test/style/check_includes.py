@@ -12,12 +12,12 @@ LAYERS = [
 RANK = {module: rank for rank, row in enumerate(LAYERS) for module in row}
 # The layer that each public header but millrace.h belongs to.
 HEADERS = {header: module for module, headers in {
-    "base": "api ctx driver_base error",
+    "base": "api ctx driver_base error experimental/parcel",
     "mem": "driver_mem region",
     "net": "net pcapng wire",
     "ring": "frame ring",
     "pci": "experimental/pci experimental/pci_bar experimental/pci_info",
-    "pool": "driver_frame experimental/frag experimental/page pool "
+    "pool": "driver_frame experimental/driver_hand_over experimental/frag experimental/page pool "
             "pool_inline",
     "answer": "answer neighbours",
     "object": "experimental/objpool",
@@ -27,7 +27,7 @@ HEADERS = {header: module for module, headers in {
             "experimental/port_queues port port_device port_events",
     "flow": "flow lpm",
     "worker": "worker worker_loop",
-    "dataplane": "dataplane",
+    "dataplane": "dataplane experimental/hand_over",
 }.items() for header in headers.split()}
 # Folders of lib/pool that know no pool.
 NO_POOL = {"depot"}

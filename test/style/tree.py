@@ -13,7 +13,7 @@ from host import limit  # noqa: E402,F401 pylint: disable=wrong-import-position,
 PUBLIC = Path("lib/include/millrace")
 # Public headers that programs do not need, and millrace.h does not include.
 FOR_DRIVERS = {"driver.h", "driver_base.h", "driver_frame.h", "driver_mem.h",
-               "driver_spec.h", "experimental/driver_offload.h",
+               "driver_spec.h", "experimental/driver_hand_over.h", "experimental/driver_offload.h",
                "experimental/netlink.h", "experimental/pci.h",
                "experimental/pci_bar.h"}
 SKIP = 77  # what meson takes for "skipped"

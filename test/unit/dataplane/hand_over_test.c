@@ -176,8 +176,7 @@ static void *inherit(void *arg)
 		goto out;
 	if (heir.ends_early)
 		goto out;
-	heir.state_err =
-		mr_dataplane_take_state(heir.dp, &parcel, &heir.why);
+	heir.state_err = mr_dataplane_take_state(heir.dp, &parcel, &heir.why);
 	if (heir.state_err < 0)
 		goto out;
 	mr_parcel_enter(parcel, "test");
@@ -195,9 +194,8 @@ static void begin_heir(void)
 {
 	int fds[2];
 
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
-				    fds),
-			 0);
+	assert_int_equal(
+		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
 	old_fd = fds[0];
 	heir.fd = fds[1];
 	assert_int_equal(mr_ctx_create(NULL, &heir.ctx, NULL), 0);
@@ -271,9 +269,8 @@ static void send_all_kinds(struct mr_frame *frames, uint32_t *ret_n)
 	assert_int_equal(mr_frag_cache_create(cache, &frags, NULL), 0);
 	for (; n < 9; n++) {
 		frames[n] = (struct mr_frame){ .len = 600 };
-		assert_int_equal(mr_frag_cache_alloc(frags, 600, 1,
-						     &frames[n].addr),
-				 0);
+		assert_int_equal(
+			mr_frag_cache_alloc(frags, 600, 1, &frames[n].addr), 0);
 	}
 	mr_frag_cache_destroy(frags);
 	for (uint32_t i = 0; i < n; i++)

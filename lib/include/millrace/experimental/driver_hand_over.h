@@ -33,7 +33,8 @@ struct mr_hand_over_ops {
 	 * reason: the port cannot be handed over as it was opened. */
 	int (*offer)(struct mr_port *port, struct mr_parcel *parcel,
 		     struct mr_reason *reterr_reason);
-	/** Open the port from it; otherwise the contract of mr_driver.open(). */
+	/** Open the port from it; otherwise the contract of mr_driver.open().
+	 */
 	int (*take)(struct mr_port *port, const struct mr_spec *spec,
 		    struct mr_parcel *parcel, struct mr_reason *reterr_reason);
 	/** The workers have stopped: put positions of rings and references that
@@ -49,7 +50,7 @@ struct mr_hand_over_ops {
  * Put the references that a device holds: one per address, of frags of any
  * kind.
  *
- * Cost: negligible per address.
+ * Owner: unchanged. Thread: as mr_port_open(). Cost: negligible per address.
  */
 MR_API void mr_pool_put_posted(const struct mr_pool *pool,
 			       struct mr_parcel *parcel, const char *name,
@@ -61,7 +62,7 @@ MR_API void mr_pool_put_posted(const struct mr_pool *pool,
  *
  * @return 0, -ENOENT, or -EPROTO: they contradict each other
  *
- * Owner: the caller, of the references.
+ * Owner: the caller, of the references. Thread: as mr_port_open().
  */
 MR_API int mr_pool_claim_posted(struct mr_pool *pool,
 				const struct mr_parcel *parcel,
@@ -72,6 +73,8 @@ MR_API int mr_pool_claim_posted(struct mr_pool *pool,
  * The same for one reference to a page, for drivers with a table of their own.
  *
  * @return false: it is not a page of the pool, or has too many references
+ *
+ * Owner: the caller, of the reference. Thread: as mr_port_open().
  */
 MR_API bool mr_pool_claim(struct mr_pool *pool, uint64_t addr);
 

@@ -131,6 +131,8 @@ MR_API int mr_dataplane_own(struct mr_dataplane *dp,
 /**
  * Tell the other process why this one gives up, so that its user learns it.
  * mr_dataplane_close() does not.
+ *
+ * Owner: unchanged. Thread: any.
  */
 MR_API void mr_dataplane_refuse(int socket_fd, const char *why);
 

@@ -17,8 +17,7 @@ MR_BEGIN_DECLS
  * parcels and sends them; drivers and programs put their state in and take it
  * out. docs/design/0014-upgrade.md describes the format.
  *
- * Put functions return nothing: if memory is short, sending fails. All of it is
- * for the thread that opens and closes ports.
+ * Put functions return nothing: if memory is short, sending fails.
  */
 
 struct mr_parcel;
@@ -29,7 +28,7 @@ enum { MR_PARCEL_NAME_BYTES = 40 }; /**< of a name, with folder and NUL */
  * Put the following names into a folder, also when they are looked up: "port/0"
  * makes "rx" "port/0/rx". "": none, as at first.
  *
- * Cost: negligible.
+ * Owner: unchanged. Thread: as mr_port_open(). Cost: negligible.
  */
 MR_API void mr_parcel_enter(struct mr_parcel *parcel, const char *folder);
 
@@ -38,7 +37,7 @@ MR_API void mr_parcel_enter(struct mr_parcel *parcel, const char *folder);
  *
  * @param layout  version of the layout of the bytes
  *
- * Owner: unchanged. Cost: a copy.
+ * Owner: unchanged. Thread: as mr_port_open(). Cost: a copy.
  */
 MR_API void mr_parcel_put(struct mr_parcel *parcel, const char *name,
 			  uint32_t layout, const void *bytes, size_t n_bytes);
@@ -46,7 +45,8 @@ MR_API void mr_parcel_put(struct mr_parcel *parcel, const char *name,
 /**
  * Put an fd under a name. -1 is put as no fd.
  *
- * Owner: the caller, who keeps it open until the parcel was sent.
+ * Owner:  the caller, who keeps it open until the parcel was sent.
+ * Thread: as mr_port_open().
  */
 MR_API void mr_parcel_put_fd(struct mr_parcel *parcel, const char *name,
 			     int fd);
@@ -60,15 +60,20 @@ MR_API void mr_parcel_put_fd(struct mr_parcel *parcel, const char *name,
  *   -ENOENT  there is no such entry
  *   -EPROTO  it has another layout; the reason has both
  *
- * Owner: the parcel, of the bytes. Cost: a search of all entries.
+ * Owner:  the parcel, of the bytes. Thread: as mr_port_open().
+ * Cost:   a search of all entries.
  */
 MR_API int mr_parcel_find(const struct mr_parcel *parcel, const char *name,
 			  uint32_t layout, const void **ret_bytes,
 			  size_t *ret_n_bytes, struct mr_reason *reterr_reason);
 
 /**
- * The same for an entry of exactly @p n_bytes, which are copied. -EPROTO also
- * if it has another size.
+ * The same for an entry of exactly @p n_bytes, which are copied.
+ *
+ * @return as mr_parcel_find(); -EPROTO also if it has another size
+ *
+ * Owner: the caller, of the copy. Thread: as mr_port_open().
+ * Cost:  a search of all entries.
  */
 MR_API int mr_parcel_get(const struct mr_parcel *parcel, const char *name,
 			 uint32_t layout, void *ret_bytes, size_t n_bytes,
@@ -79,7 +84,7 @@ MR_API int mr_parcel_get(const struct mr_parcel *parcel, const char *name,
  *
  * @return the fd, or -ENOENT: there is none, or it was taken
  *
- * Owner: the caller.
+ * Owner: the caller. Thread: as mr_port_open().
  */
 MR_API int mr_parcel_take_fd(struct mr_parcel *parcel, const char *name);
 
