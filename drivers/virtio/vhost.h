@@ -146,6 +146,7 @@ struct vhost_peer {
 	uint64_t features, protocol;
 	uint8_t status;  /* VIRTIO_STATUS_* */
 	bool has_worked; /* both rings of its first pair ran */
+	bool has_erred;  /* one of its errors was logged */
 	struct vhost_memory memory;
 	struct vhost_log log;
 	struct vhost_msg msg; /* being received */
@@ -327,6 +328,8 @@ int mri_vhost_peer_open(struct vhost_port *port, const char *path,
 			struct mr_reason *reason);
 void mri_vhost_peer_close(struct vhost_port *port);
 void mri_vhost_say_no_memory(struct vhost_port *port);
+/* Log an error of the peer that does not end the connection: the first one. */
+void mri_vhost_complain(struct vhost_port *port, const char *text);
 uint32_t mri_vhost_poll(struct mr_port *base);
 
 /* vhost_rx.c, vhost_tx.c */

@@ -83,6 +83,13 @@ void mri_vhost_say_no_memory(struct vhost_port *port)
 	port->has_complained = true;
 }
 
+void mri_vhost_complain(struct vhost_port *port, const char *text)
+{
+	if (!port->peer.has_erred)
+		mr_log(port->base.ctx, MR_LOG_ERROR, "%s", text);
+	port->peer.has_erred = true;
+}
+
 static void lose_peer(struct vhost_port *port, int err,
 		      const struct mr_reason *why)
 {

@@ -525,8 +525,7 @@ int mri_vhost_handle(struct vhost_port *port, bool *has_reply,
 		return err;
 	if (!request->has_reply && needs_ack) {
 		if (err < 0)
-			mr_log(port->base.ctx, MR_LOG_ERROR, "%s",
-			       reason->text);
+			mri_vhost_complain(port, reason->text);
 		reply_u64(msg, err < 0);
 	}
 	msg->flags = VHOST_VERSION | VHOST_REPLY;

@@ -6,6 +6,8 @@ import struct
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from lib.namespaces import wait_until
+from lib.process import L2FWD, Process
 from lib.vhost_peer import (
     ADD_REGION,
     BUFFERS_AT,
@@ -21,11 +23,13 @@ from lib.vhost_peer import (
     SET_CALL,
     SET_FEATURES,
     SET_LOG_BASE,
+    SET_NUM,
     SET_PROTOCOL,
     SHARED_BYTES,
     SLOTS,
     VERSION_1,
     WRITE,
+    Peer,
     peer_of,
 )
 from millrace import Error
@@ -125,3 +129,20 @@ def test_worker_does_not_wait_for_a_full_eventfd(tmp_path):
             assert peer.port.tx().send(burst) == 1
         peer.say(SET_CALL, struct.pack("=Q", 0), call)
     os.close(call)
+
+
+def test_first_error_of_a_connection_is_logged(lab, tmp_path):
+    """A peer that wants replies can err for ever."""
+    path = tmp_path / "vm.sock"
+    device = Process(lab, lab.namespace("device"),
+                     [L2FWD, "--quiet", f"vhost:{path}", "null:"])
+    wait_until("it listens", path.exists)
+    for n in 1, 2:
+        peer = Peer(None, path)
+        peer.negotiate()
+        for _ in range(20):
+            assert peer.ask(SET_NUM, struct.pack("=II", 0, 3)) == 1
+        peer.close()
+        wait_until("it is logged", lambda: device.err.text().count(
+            "invalid ring size") >= n)
+        assert device.err.text().count("invalid ring size") == n
