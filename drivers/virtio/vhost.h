@@ -76,6 +76,34 @@ struct vhost_signal {
 	uint32_t n_ports;
 };
 
+/*
+ * What a queue has in flight, in memory that the VMM keeps for the next back
+ * end if this one dies. Descriptors' states follow, at `places` if split.
+ */
+struct vhost_record {
+	uint64_t features;
+	uint16_t version;   /* 0: says nothing; 1 */
+	uint16_t n_entries; /* of the descriptors' states */
+	uint16_t first;     /* of the last batch; packed: free state */
+	union {
+		uint16_t n_used;    /* split */
+		uint16_t old_first; /* packed */
+	};
+	/* Packed: where buffers are used next, and where the last ones are
+	 * while these are being shown; one store changes it. */
+	uint64_t places;
+	uint64_t padding;
+};
+
+/* Of all queues. */
+struct vhost_records {
+	uint8_t *bytes; /* the first one */
+	uint64_t n_bytes;
+	uint32_t n_queues, queue_size;
+	void *mapping; /* NULL: none */
+	uint64_t mapped_bytes;
+};
+
 enum vhost_state {
 	VHOST_STOPPED, /* the ring belongs to mr_port_poll() */
 	VHOST_RUNS,
@@ -98,12 +126,14 @@ struct vhost_ring {
 	uint32_t header_bytes;
 	const struct vhost_memory *memory;
 	const struct vhost_log *log; /* NULL: no migration */
+	struct vhost_record *record; /* NULL: none */
 	/* Cold: set by messages. */
 	struct vhost_vring_addr addr;
 	struct vhost_port *port;
 	uint32_t number;
 	uint32_t position; /* where the next start resumes */
 	bool has_addr, has_kick, has_position, is_enabled;
+	bool must_resume; /* where the record says */
 	/* As mr_port_poll() sees it. */
 	bool is_running, is_broken;
 	int driver_fd; /* the driver kicks; -1: none, it is polled */
@@ -149,6 +179,7 @@ struct vhost_peer {
 	bool has_erred;  /* one of its errors was logged */
 	struct vhost_memory memory;
 	struct vhost_log log;
+	struct vhost_records records;
 	struct vhost_msg msg; /* being received */
 	uint32_t n_received;
 	int fds[VHOST_MAX_REGIONS]; /* that came with it */
@@ -246,6 +277,27 @@ static inline bool vhost_is_empty(const struct virtio_vq *vq,
 	       virtio_avail_flags(vq, vq->n_avail);
 }
 
+/*
+ * Record that the buffers [old, now) are used; in a packed ring before these
+ * are shown to the driver, and then that they are: [now, now). What counts is
+ * the order of the stores in this thread, as it may be killed between them.
+ */
+static inline void vhost_record_used(const struct virtio_vq *vq,
+				     struct vhost_record *record, uint32_t old,
+				     uint32_t now, const bool is_packed)
+{
+	if (is_packed)
+		__atomic_store_n(
+			&record->places,
+			(now & vq->mask) | (uint64_t)(old & vq->mask) << 16 |
+				(uint64_t)!virtio_is_odd_lap(vq, now) << 32 |
+				(uint64_t)!virtio_is_odd_lap(vq, old) << 40,
+			__ATOMIC_RELEASE);
+	else
+		__atomic_store_n(&record->n_used, (uint16_t)now,
+				 __ATOMIC_RELEASE);
+}
+
 /* vhost_memory.c */
 /*
  * Map the memory that a message describes, and add it. The caller keeps fd. 0,
@@ -284,6 +336,22 @@ void mri_vhost_log_clear(struct vhost_log *log);
 void mri_vhost_log_bytes(const struct vhost_ring *ring, const void *bytes,
 			 uint64_t n_bytes);
 void mri_vhost_log_ring(const struct vhost_ring *ring);
+
+/* vhost_in_flight.c */
+/* Make records as the VMM asks; their fd goes into peer.fds. */
+int mri_vhost_records_make(struct vhost_port *port,
+			   struct vhost_in_flight *asked,
+			   struct mr_reason *reason);
+/* Use the records in a file; rings resume where these say. Rings are stopped.
+ */
+int mri_vhost_records_set(struct vhost_port *port, int fd,
+			  const struct vhost_in_flight *sent,
+			  struct mr_reason *reason);
+void mri_vhost_records_clear(struct vhost_port *port);
+/* A ring starts: resume it, and record from there on. */
+void mri_vhost_record_start(struct vhost_ring *ring);
+/* The ring has ended well: the next start goes by its messages. */
+void mri_vhost_record_end(struct vhost_ring *ring);
 
 /* vhost_ring.c */
 int mri_vhost_rings_open(struct vhost_port *port, struct mr_reason *reason);

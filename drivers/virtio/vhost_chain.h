@@ -368,6 +368,9 @@ static inline bool vhost_show_used(struct vhost_ring *ring, uint32_t old,
 				 __ATOMIC_SEQ_CST);
 	else
 		__atomic_store_n(&vq->used->idx, vq->n_used, __ATOMIC_SEQ_CST);
+	if (ring->record != NULL)
+		vhost_record_used(vq, ring->record, vq->n_used, vq->n_used,
+				  is_packed);
 	if (vq->kick_fd < 0 || !vhost_wants_call(vq, old, is_packed))
 		return false;
 	mri_vhost_signal(ring->signal, vq->kick_fd);
@@ -383,11 +386,16 @@ static inline bool vhost_use_all(struct vhost_reader *reader,
 {
 	struct virtio_vq *vq = &reader->ring->vq;
 	const uint32_t old = vq->n_used;
+	const uint32_t now =
+		old + (is_packed ? (uint32_t)reader->number - vq->n_avail :
+				   reader->n_chains);
 	uint32_t number = old;
 	bool is_called;
 
 	if (reader->n_chains == 0)
 		return false;
+	if (is_packed && reader->ring->record != NULL)
+		vhost_record_used(vq, reader->ring->record, old, now, true);
 	/* In a packed ring the first entry comes last: it shows the rest. */
 	for (uint32_t i = is_packed ? 1 : 0; i < reader->n_chains; i++) {
 		number += is_packed ? reader->chains[i - 1].n_places : i > 0;
@@ -397,8 +405,7 @@ static inline bool vhost_use_all(struct vhost_reader *reader,
 	if (is_packed)
 		vhost_write_used(vq, old, reader->chains[0].id,
 				 n_bytes != NULL ? n_bytes[0] : 0, true);
-	vq->n_used = (uint16_t)(is_packed ? old + reader->number - vq->n_avail :
-					    old + reader->n_chains);
+	vq->n_used = (uint16_t)now;
 	vq->n_avail = reader->number;
 	is_called = vhost_show_used(reader->ring, old, is_packed);
 	if (reader->ring->log != NULL)

@@ -66,6 +66,7 @@ static void forget_peer(struct vhost_port *port)
 		mri_vhost_ring_reset(vhost_ring_of(port, i));
 	mri_vhost_memory_clear(&peer->memory);
 	mri_vhost_log_clear(&peer->log);
+	mri_vhost_records_clear(port);
 	drop_fds(peer);
 	mr_fd_close(peer->fd);
 	*peer = (struct vhost_peer){ .fd = -1 };
@@ -236,13 +237,13 @@ static int receive_message(struct vhost_port *port)
 
 static int send_reply(const struct vhost_peer *peer)
 {
-	const struct vhost_msg *msg = &peer->msg;
-	const size_t n_bytes = VHOST_HEADER_BYTES + msg->n_bytes;
+	/* The fds of other messages are the peer's own. */
+	const bool has_fd = peer->msg.request == VHOST_GET_IN_FLIGHT;
 
-	return send(peer->fd, msg, n_bytes, MSG_NOSIGNAL | MSG_DONTWAIT) ==
-			       (ssize_t)n_bytes ?
-		       0 :
-		       -EPIPE;
+	/* The socket is non-blocking. */
+	return mri_vhost_send(peer->fd, &peer->msg, peer->fds, has_fd) < 0 ?
+		       -EPIPE :
+		       0;
 }
 
 static int serve_message(struct vhost_port *port, struct mr_reason *why)

@@ -153,6 +153,8 @@ static inline bool vhost_use_in_order(struct vhost_ring *ring,
 	struct virtio_vq *vq = &ring->vq;
 	const uint32_t old = vq->n_used;
 
+	if (ring->record != NULL)
+		vhost_record_used(vq, ring->record, old, old + n, true);
 	vhost_write_used(vq, old, plain[n - 1].id, 0, true);
 	vq->n_used = (uint16_t)(old + n);
 	vq->n_avail = (uint16_t)(vq->n_avail + n);
@@ -172,6 +174,8 @@ vhost_use_plain(struct vhost_ring *ring, const struct vhost_plain *plain,
 	const struct virtio_vq copy = *vq;
 	const uint32_t old = vq->n_used;
 
+	if (is_packed && ring->record != NULL)
+		vhost_record_used(&copy, ring->record, old, old + n, true);
 	/* In a packed ring the first entry comes last: it shows the rest. */
 	for (uint32_t i = is_packed ? 1 : 0; i < n; i++)
 		vhost_write_used(&copy, old + i, plain[i].id,

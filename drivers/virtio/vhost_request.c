@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,7 +19,7 @@ static const uint64_t our_protocol =
 	UINT64_C(1) << VHOST_P_MTU | UINT64_C(1) << VHOST_P_RESET_DEVICE |
 	UINT64_C(1) << VHOST_P_CONFIGURE_MEM_SLOTS |
 	UINT64_C(1) << VHOST_P_STATUS | UINT64_C(1) << VHOST_P_LOG_SHMFD |
-	UINT64_C(1) << VHOST_P_RARP;
+	UINT64_C(1) << VHOST_P_RARP | UINT64_C(1) << VHOST_P_IN_FLIGHT_SHMFD;
 
 static const char *name_of(const struct vhost_port *port)
 {
@@ -160,6 +161,7 @@ static void reset_rings(struct vhost_port *port)
 		struct vhost_ring *ring = vhost_ring_of(port, i);
 
 		ring->has_kick = ring->is_broken = false;
+		mri_vhost_record_end(ring);
 	}
 }
 
@@ -276,6 +278,27 @@ static int send_rarp(struct vhost_port *port, struct vhost_msg *msg,
 	return 0;
 }
 
+/* ---- what was in flight ---- */
+
+static int set_records(struct vhost_port *port, struct vhost_msg *msg,
+		       struct mr_reason *reason)
+{
+	const bool is_new = msg->request == VHOST_GET_IN_FLIGHT;
+	struct vhost_in_flight sent = msg->in_flight;
+	int err;
+
+	if (msg->n_bytes != sizeof(msg->in_flight) &&
+	    msg->n_bytes != offsetof(struct vhost_in_flight, padding))
+		return reject(port, "record of buffers in flight", reason);
+	mri_vhost_rings_stop(port);
+	err = is_new ? mri_vhost_records_make(port, &sent, reason) :
+		       mri_vhost_records_set(port, port->peer.fds[0], &sent,
+					     reason);
+	mri_vhost_rings_start(port);
+	msg->in_flight = sent;
+	return err;
+}
+
 /* ---- rings ---- */
 
 /* Start a ring after a message about it. The peer sends its memory first. */
@@ -339,6 +362,7 @@ static int get_vring_base(struct vhost_port *port, struct vhost_msg *msg,
 	if (ring == NULL)
 		return reject(port, "ring number", reason);
 	mri_vhost_ring_stop(ring);
+	mri_vhost_record_end(ring);
 	msg->vring.value = mri_vhost_ring_position(ring);
 	mri_vhost_ring_set_driver_fd(ring, -1);
 	mr_fd_close(ring->vq.kick_fd);
@@ -482,6 +506,8 @@ static const struct request requests[VHOST_N_REQUESTS] = {
 	[VHOST_GET_QUEUE_NUM] = { get_queue_num, 0, 0, true },
 	[VHOST_SET_VRING_ENABLE] = { set_vring_enable, 8, 0, false },
 	[VHOST_SET_MTU] = { set_mtu, 8, 0, false },
+	[VHOST_GET_IN_FLIGHT] = { set_records, ANY_BYTES, 0, true },
+	[VHOST_SET_IN_FLIGHT] = { set_records, ANY_BYTES, 1, false },
 	[VHOST_RESET_DEVICE] = { reset_device, 0, 0, false },
 	[VHOST_GET_MAX_MEM_SLOTS] = { get_slots, 0, 0, true },
 	[VHOST_ADD_MEM_REG] = { add_region, 40, 1, false },

@@ -226,6 +226,7 @@ void mri_vhost_ring_start(struct vhost_port *port, struct vhost_ring *ring)
 				    port->peer.log.mapping != NULL ?
 			    &port->peer.log :
 			    NULL;
+	mri_vhost_record_start(ring);
 	mri_vhost_ring_disarm(ring);
 	ring->is_running = true;
 	set_state(ring, VHOST_RUNS);

@@ -31,6 +31,8 @@ enum vhost_request {
 	VHOST_SET_VRING_ENABLE = 18,
 	VHOST_SEND_RARP = 19,
 	VHOST_SET_MTU = 20,
+	VHOST_GET_IN_FLIGHT = 31,
+	VHOST_SET_IN_FLIGHT = 32,
 	VHOST_RESET_DEVICE = 34,
 	VHOST_GET_MAX_MEM_SLOTS = 36,
 	VHOST_ADD_MEM_REG = 37,
@@ -55,6 +57,7 @@ enum {
 	VHOST_P_RARP = 2,
 	VHOST_P_REPLY_ACK = 3,
 	VHOST_P_MTU = 4,
+	VHOST_P_IN_FLIGHT_SHMFD = 12,
 	VHOST_P_RESET_DEVICE = 13,
 	VHOST_P_CONFIGURE_MEM_SLOTS = 15,
 	VHOST_P_STATUS = 16,
@@ -85,6 +88,15 @@ struct vhost_vring_addr {
 	uint64_t log;
 };
 
+/* Where queues record what they have in flight. */
+struct vhost_in_flight {
+	uint64_t n_bytes;
+	uint64_t offset; /* in the fd */
+	uint16_t n_queues;
+	uint16_t queue_size; /* of the longest */
+	uint32_t padding;    /* most front ends send it, too */
+};
+
 struct vhost_msg {
 	uint32_t request; /* enum vhost_request */
 	uint32_t flags;
@@ -106,6 +118,7 @@ struct vhost_msg {
 			uint64_t n_bytes;
 			uint64_t offset;
 		} log;
+		struct vhost_in_flight in_flight;
 	};
 } __attribute__((packed));
 

@@ -74,7 +74,7 @@ class Peer:
 
     def negotiate(self, features=0):
         self.say_u64(SET_FEATURES, VERSION_1 | PROTOCOL_FEATURES | features)
-        self.say_u64(SET_PROTOCOL, LOG_SHMFD | REPLY_ACK | SLOTS)
+        self.say_u64(SET_PROTOCOL, LOG_SHMFD | REPLY_ACK | IN_FLIGHT | SLOTS)
         self.say(ADD_REGION, struct.pack("=5Q", 0, GUEST_ADDR, SHARED_BYTES, 0,
                                          0), self.fd)
 
