@@ -371,7 +371,8 @@ void mri_vhost_rings_share(struct vhost_port *port);
 void mri_vhost_ring_break(struct vhost_ring *ring);
 /* Forget what the last peer set. The ring is stopped. */
 void mri_vhost_ring_reset(struct vhost_ring *ring);
-void mri_vhost_ring_set_driver_fd(struct vhost_ring *ring, int fd);
+/* -EINVAL: the thread could not wait for this fd, which is closed then. */
+int mri_vhost_ring_set_driver_fd(struct vhost_ring *ring, int fd);
 /* Where it would resume, as in messages. The ring is stopped. */
 uint32_t mri_vhost_ring_position(const struct vhost_ring *ring);
 /* Wake the thread that sleeps on it. */

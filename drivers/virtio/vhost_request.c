@@ -364,7 +364,7 @@ static int get_vring_base(struct vhost_port *port, struct vhost_msg *msg,
 	mri_vhost_ring_stop(ring);
 	mri_vhost_record_end(ring);
 	msg->vring.value = mri_vhost_ring_position(ring);
-	mri_vhost_ring_set_driver_fd(ring, -1);
+	(void)mri_vhost_ring_set_driver_fd(ring, -1);
 	mr_fd_close(ring->vq.kick_fd);
 	ring->vq.kick_fd = -1;
 	ring->has_kick = ring->is_broken = false;
@@ -436,8 +436,9 @@ static int set_vring_kick(struct vhost_port *port, struct vhost_msg *msg,
 	if (err < 0)
 		return err;
 	mri_vhost_ring_stop(ring);
-	mri_vhost_ring_set_driver_fd(ring, fd);
-	ring->has_kick = true;
+	ring->has_kick = mri_vhost_ring_set_driver_fd(ring, fd) == 0;
+	if (!ring->has_kick)
+		return reject(port, "eventfd", reason);
 	start_ring(port, ring);
 	return 0;
 }

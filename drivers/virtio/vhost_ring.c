@@ -29,7 +29,7 @@ static int watch(struct vhost_ring *ring, int operation, int fd)
 	return epoll_ctl(ring->epoll_fd, operation, fd, &event);
 }
 
-void mri_vhost_ring_set_driver_fd(struct vhost_ring *ring, int fd)
+int mri_vhost_ring_set_driver_fd(struct vhost_ring *ring, int fd)
 {
 	if (ring->driver_fd >= 0) {
 		/* The peer has the file, too: closing does not remove it. */
@@ -37,8 +37,11 @@ void mri_vhost_ring_set_driver_fd(struct vhost_ring *ring, int fd)
 		mr_fd_close(ring->driver_fd);
 	}
 	ring->driver_fd = fd;
-	if (fd >= 0)
-		(void)watch(ring, EPOLL_CTL_ADD, fd);
+	if (fd < 0 || watch(ring, EPOLL_CTL_ADD, fd) == 0)
+		return 0;
+	mr_fd_close(fd);
+	ring->driver_fd = -1;
+	return -EINVAL;
 }
 
 /* Discard old wake-ups: the caller looks at the ring next. */
@@ -368,7 +371,7 @@ void mri_vhost_rings_share(struct vhost_port *port)
 
 void mri_vhost_ring_reset(struct vhost_ring *ring)
 {
-	mri_vhost_ring_set_driver_fd(ring, -1);
+	(void)mri_vhost_ring_set_driver_fd(ring, -1);
 	mr_fd_close(ring->vq.kick_fd);
 	mr_fd_close(ring->error_fd);
 	ring->vq.kick_fd = ring->error_fd = -1;
