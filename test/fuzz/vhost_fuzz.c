@@ -4,8 +4,9 @@
  * outside the memory that was shared is read or written.
  *
  * The first byte of an input chooses the features of a connection; the others
- * are steps: messages, stores into the rings, bursts. In one input of 16 a
- * thread changes the rings during the bursts.
+ * are steps: messages, stores into the rings and the records of what is in
+ * flight, bursts, and floods of malformed messages. In one input of 16 a thread
+ * changes the rings and records during the bursts.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 
 #include "fuzz.h"
 #include "support/invariants.h"
+#include "vhost_flood.h"
 #include "vhost_user.h"
 #include "virtio_spec.h"
 
@@ -31,7 +33,9 @@ enum {
 	AVAIL_AT = 0x400,
 	USED_AT = 0x800,
 	LOG_AT = 4 * RING_BYTES,
-	LOG_BYTES = 36, /* for fewer pages than there are */
+	LOG_BYTES = 36,          /* for fewer pages than there are */
+	OTHER_BYTES = 64 * 1024, /* of a file: records, memory in floods */
+	FLOOD_FACTOR = 4,
 	UNTOUCHED = 0xa5,
 };
 
@@ -40,6 +44,7 @@ enum {
 #define RX "\3"
 #define TX "\4\x40"
 #define POLL "\5"
+#define RECORDS(at, bytes) "\x08" at "\x04" bytes
 #define DESC(flags, length) "\7\1\0\x20" length flags
 
 const struct fuzz_seed fuzz_seeds[] = {
@@ -53,6 +58,14 @@ const struct fuzz_seed fuzz_seeds[] = {
 	SEED("\x11\2\0\4\x08\0\0\1\0\0\0\1\0" RX RX),
 	SEED("\x21" DESC("\0\0", "\x80\0") "\7\0\0\x20\x80\1\2\0" RX TX),
 	SEED("\x01\2\0\x20\1\2" DESC("\0\0", "\x80\0") RX),
+	SEED("\x41" DESC("\0\0", "\x80\0") RX RECORDS("\x08\0", "\1\0\x10\0")
+		     RX),
+	SEED("\x43" RECORDS("\x08\0", "\1\0\x10\0")
+		     TX RECORDS("\x10\0", "\3\0\0\0") RX TX),
+	SEED("\x43" RECORDS("\x40\2", "\1\0\0\0\1\0\1\0")
+		     RX RECORDS("\x20\0", "\1\0\0\0\1\0\2\0") TX TX),
+	SEED("\x00\x09\xff\1\2" RX TX),
+	SEED("\x43\x09\xff\3\4" RX TX),
 	{ NULL, 0 },
 };
 
@@ -62,6 +75,8 @@ static struct {
 	struct mr_port *idle;
 	int memory_fd;
 	uint8_t *memory;
+	int other_fd;
+	uint8_t *other; /* OTHER_BYTES */
 	struct sockaddr_un addr;
 } world;
 
@@ -74,7 +89,21 @@ struct run {
 	const uint8_t *bytes;
 	size_t n_bytes;
 	uint16_t n_avail[2];
+	uint8_t choice;
 };
+
+static void *make_memory(size_t n_bytes, int *ret_fd)
+{
+	const int fd = memfd_create("guest", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	void *memory;
+
+	FUZZ_CHECK(fd >= 0);
+	FUZZ_CHECK(ftruncate(fd, (off_t)n_bytes) == 0);
+	memory = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	FUZZ_CHECK(memory != MAP_FAILED);
+	*ret_fd = fd;
+	return memory;
+}
 
 static void make_world(void)
 {
@@ -93,13 +122,8 @@ static void make_world(void)
 	FUZZ_CHECK(mr_port_open(world.ctx, spec, &config, &world.idle, NULL) ==
 		   0);
 	(void)unlink(strchr(spec, '/'));
-	world.memory_fd =
-		memfd_create("guest", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	FUZZ_CHECK(world.memory_fd >= 0);
-	FUZZ_CHECK(ftruncate(world.memory_fd, 2 * SHARED_BYTES) == 0);
-	world.memory = mmap(NULL, 2 * SHARED_BYTES, PROT_READ | PROT_WRITE,
-			    MAP_SHARED, world.memory_fd, 0);
-	FUZZ_CHECK(world.memory != MAP_FAILED);
+	world.memory = make_memory(2 * SHARED_BYTES, &world.memory_fd);
+	world.other = make_memory(OTHER_BYTES, &world.other_fd);
 	world.addr.sun_family = AF_UNIX;
 	snprintf(world.addr.sun_path, sizeof(world.addr.sun_path),
 		 "/tmp/fuzz-vhost-%d.sock", (int)getpid());
@@ -198,6 +222,19 @@ static void start_ring(struct run *run, uint32_t number)
 	close(fd);
 }
 
+/* Let the rings resume where their records say. */
+static void set_records(struct run *run)
+{
+	const struct vhost_msg msg = {
+		.request = VHOST_SET_IN_FLIGHT,
+		.flags = VHOST_VERSION,
+		.n_bytes = sizeof(msg.in_flight),
+		.in_flight = { OTHER_BYTES, 0, 2, N_ENTRIES, 0 },
+	};
+
+	send_message(run, &msg, world.other_fd);
+}
+
 /* What a driver does that behaves. */
 static void set_up(struct run *run, uint8_t choice)
 {
@@ -216,6 +253,8 @@ static void set_up(struct run *run, uint8_t choice)
 		send_message(run, &log, world.memory_fd);
 	say_u64(run, VHOST_SET_FEATURES, features_of(choice), -1);
 	send_message(run, &slot, world.memory_fd);
+	if (choice & 64)
+		set_records(run);
 	start_ring(run, 0);
 	start_ring(run, 1);
 }
@@ -227,7 +266,9 @@ static void step_message(struct run *run)
 				 .flags = VHOST_VERSION };
 	const uint8_t kind = next_u8(run);
 	size_t n = next_u8(run);
-	const int fds[] = { -1, world.memory_fd, run->fd };
+	const bool has_records = msg.request == VHOST_SET_IN_FLIGHT;
+	const int fds[] = { -1, has_records ? world.other_fd : world.memory_fd,
+			    run->fd };
 
 	if (kind & 1)
 		msg.slot.region = shared_region();
@@ -262,6 +303,16 @@ static void step_store(struct run *run)
 	const uint8_t *bytes = next_bytes(run, &n);
 
 	memcpy(world.memory + at, bytes, n);
+}
+
+static void step_records(struct run *run)
+{
+	const size_t at = next_u16(run) % (4 * RING_BYTES);
+	size_t n = next_u8(run);
+	const uint8_t *bytes = next_bytes(run, &n);
+
+	memcpy(world.other + at, bytes, n);
+	set_records(run);
 }
 
 /* Make a descriptor available, which is valid more often than not. */
@@ -331,9 +382,49 @@ static void step_arm(struct run *run)
 	(void)mr_queue_arm(&mr_port_txq(run->port, 0)->queue);
 }
 
+static void reconnect(struct run *run)
+{
+	close(run->fd);
+	mr_port_poll(run->port);
+	run->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	FUZZ_CHECK(connect(run->fd, (const struct sockaddr *)&world.addr,
+			   sizeof(world.addr)) == 0);
+	mr_port_poll(run->port);
+}
+
+/* What a flood connects to: half of the connections run. */
+static void connect_flood(void *opaque, struct vhost_flood *flood)
+{
+	struct run *run = opaque;
+
+	reconnect(run);
+	flood->fd = run->fd;
+	run->choice ^= 1;
+	if (run->choice & 1)
+		set_up(run, run->choice);
+	say_u64(run, VHOST_SET_PROTOCOL_FEATURES, 1 << VHOST_P_REPLY_ACK, -1);
+}
+
+static void step_flood(struct run *run)
+{
+	struct vhost_flood flood = {
+		.port = run->port,
+		.fd = run->fd,
+		.memory_fd = world.other_fd,
+		.region = shared_region(),
+		.connect = connect_flood,
+		.opaque = run,
+	};
+	const uint32_t n = next_u8(run) * FLOOD_FACTOR;
+	uint64_t state = next_u16(run) + 1;
+
+	connect_flood(run, &flood);
+	vhost_flood(&flood, &state, n);
+}
+
 static void step(struct run *run)
 {
-	switch (next_u8(run) % 8) {
+	switch (next_u8(run) % 10) {
 	case 0:
 		step_message(run);
 		break;
@@ -358,6 +449,12 @@ static void step(struct run *run)
 	case 7:
 		step_descriptor(run);
 		break;
+	case 8:
+		step_records(run);
+		break;
+	case 9:
+		step_flood(run);
+		break;
 	}
 }
 
@@ -379,6 +476,9 @@ static void *meddle(void *opaque)
 	     !__atomic_load_n(&meddler->is_over, __ATOMIC_RELAXED); i++) {
 		at = (at * 31 + i) % (2 * RING_BYTES);
 		__atomic_store_n(&world.memory[at],
+				 meddler->bytes[i % meddler->n_bytes],
+				 __ATOMIC_RELAXED);
+		__atomic_store_n(&world.other[at],
 				 meddler->bytes[i % meddler->n_bytes],
 				 __ATOMIC_RELAXED);
 	}
@@ -445,18 +545,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 	if (world.ctx == NULL)
 		make_world();
 	memset(world.memory, 0, SHARED_BYTES);
+	memset(world.other, 0, OTHER_BYTES);
 	memset(world.memory + SHARED_BYTES, UNTOUCHED, SHARED_BYTES);
-	choice = next_u8(&run);
+	choice = run.choice = next_u8(&run);
 	config.pool = world.pool;
 	snprintf(spec, sizeof(spec), "vhost:%s,sg=on%s", world.addr.sun_path,
 		 choice & 16 ? ",tso=on" : "");
 	FUZZ_CHECK(mr_cache_create(world.pool, &run.cache, NULL) == 0);
 	if (mr_port_open(world.ctx, spec, &config, &run.port, &why) < 0)
 		fuzz_broken(why.text, 0, "the port opens");
-	run.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	FUZZ_CHECK(connect(run.fd, (const struct sockaddr *)&world.addr,
-			   sizeof(world.addr)) == 0);
-	mr_port_poll(run.port);
+	run.fd = -1;
+	reconnect(&run);
 	if (choice & 1)
 		set_up(&run, choice);
 	run_steps(&run, choice);
