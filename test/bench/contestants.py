@@ -98,16 +98,17 @@ class Running:
 
     def __init__(self, name, argv, topology):
         self.name = name
-        self.log = tempfile.TemporaryFile("w+")
+        self.log = tempfile.TemporaryFile()
         # testpmd ends when its stdin does.
         self.process = topology.start("f", argv, stdin=subprocess.PIPE,
                                       stdout=self.log,
                                       stderr=subprocess.STDOUT)
 
     def output(self):
-        self.log.flush()
-        self.log.seek(0)
-        return self.log.read()
+        """What it has written; the place where it writes is the log's, too, so
+        that must not move."""
+        log = self.log.fileno()
+        return os.pread(log, os.fstat(log).st_size, 0).decode()
 
     def check(self):
         if self.process.poll() is not None:
