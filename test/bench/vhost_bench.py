@@ -8,7 +8,8 @@ virtio_user), the peer DPDK's net_vhost. The peer (dpdk_peer.c) sends frames
 through one socket and counts those that the forwarder sends through the other,
 each side on a core of its own; samples of mr-l2fwd and of dpdk-testpmd (io) take
 turns. count: instructions per frame of both, by callgrind. latency and restart:
-of back ends, seen from virtio-user: ports.
+of back ends, seen from virtio-user: ports. guests: TCP and pings between two
+emulated machines, with the kernel's bridge as a third.
 """
 import sys
 
@@ -17,6 +18,7 @@ import contestants as who
 import report
 import vhost_count
 import vhost_delay
+import vhost_guests
 import vhost_lab as lab
 from topology import BenchError
 
@@ -26,6 +28,8 @@ SIDES = ("device", "driver")
 GOAL_RATE, GOAL_RATE_COPY, GOAL_COUNT = 1.1, 1.0, 0.6
 # Goals of latency and restart: no longer than with testpmd.
 GOAL_DELAY = 1.0
+# Of the rates of testpmd and of the bridge at least.
+GOAL_GUESTS = 1.0
 
 
 def parse():
@@ -33,8 +37,10 @@ def parse():
         ("pairs", 9, 3, "samples of each"),
         ("seconds", 2.0, 1.0, "per sample"),
         ("ring", 256, 256, "descriptors per ring"),
-        ("frames", 32000, 32000, "per count")),
-        "device,driver,count,latency,restart", True)
+        ("frames", 32000, 32000, "per count"),
+        ("tcp-mib", 256, 64, "per transfer between guests"),
+        ("pings", 200, 50, "between guests, per sample")),
+        "device,driver,count,latency,restart,guests", True)
     parser.add_argument("--layouts", default="split,packed", metavar="LIST",
                         help="of the rings (split,packed)")
     parser.add_argument("--sizes", default="64,512,1518", metavar="LIST",
@@ -82,6 +88,8 @@ def measure(args, where, result):
     if "restart" in args.parts:
         result["restart"] = vhost_delay.rounds(
             where, back_ends[:2], args, vhost_delay.restart, args.pairs)
+    if "guests" in args.parts:
+        result["guests"] = vhost_guests.measure(args)
     result["n_disturbed"] = args.n_disturbed
 
 
@@ -113,6 +121,8 @@ def goals(result):
         "instructions by DPDK's", row["ratio"], GOAL_COUNT)
         for row in result.get("count", [])]
     found += vhost_delay.goals(result, GOAL_DELAY)
+    if "guests" in result:
+        found += vhost_guests.goals(result["guests"], GOAL_GUESTS)
     return found
 
 
@@ -127,6 +137,8 @@ def show(result):
         vhost_delay.show_latency(result["latency"])
     if "restart" in result:
         vhost_delay.show_restart(result["restart"])
+    if "guests" in result:
+        vhost_guests.show(result["guests"])
     report.show_goals(goals(result))
 
 
@@ -134,6 +146,10 @@ def main():
     args = parse()
     command.need_program("dpdk-testpmd", "dpdk-dev")
     command.need_program("valgrind", "valgrind")
+    if "guests" in args.parts:
+        command.need_root()
+        command.need_program("iperf3", "iperf3")
+        vhost_guests.need_machine()
     if not (args.build / "test/bench/dpdk_peer").exists():
         raise BenchError("test/bench/dpdk_peer is not built (libdpdk?)")
     result = command.document()
