@@ -3,7 +3,7 @@
 
     guest 0: nic00 --- sockets --- testpmd  --- sockets --- nic01 :guest 1
              nic10 --- sockets --- mr-l2fwd --- sockets --- nic11
-             nic30 --- a tap   --- a bridge --- a tap   --- nic31
+             nic40 --- a tap   --- a bridge --- a tap   --- nic41
 
 Each guest has a NIC for each switch, so that it boots once; the switches that
 are not measured are stopped. QEMU itself is the device of the taps: not every
@@ -107,7 +107,7 @@ def namespace_of_taps():
 
 def programs():
     """DPDK's forwarder as its own tests of TCP between guests set it, and ours,
-    which sleeps when it is idle, and which does not."""
+    which polls for a while and then sleeps, never sleeps, sleeps at once."""
     def testpmd(where, args, _):
         # Segments pass with the flags that they arrived with.
         return who.testpmd_command(
@@ -121,7 +121,8 @@ def programs():
             ports=[f"vhost:{path},tso=on" for path in where.sockets])
     return [vhost_lab.Forwarder("testpmd", "device", testpmd),
             vhost_lab.Forwarder(OURS, "device", millrace()),
-            vhost_lab.Forwarder("poll", "device", millrace("--idle", "poll"))]
+            *(vhost_lab.Forwarder(idle, "device", millrace("--idle", idle))
+              for idle in ("poll", "interrupt"))]
 
 
 @contextlib.contextmanager
