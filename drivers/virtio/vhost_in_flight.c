@@ -339,21 +339,28 @@ void mri_vhost_record_start(struct vhost_ring *ring)
 	struct vhost_record *record = find_record(ring);
 	struct pending *pending = NULL;
 	uint32_t n = 0;
-	bool is_new;
+	bool is_new, is_resumed;
 
 	ring->record = record;
 	if (record == NULL)
 		return;
 	is_new = load(&record->version) != VERSION;
-	if (!is_new && ring->must_resume)
-		n = resume(ring, record, &pending);
-	if (is_new || ring->must_resume)
-		clear_states(vq, record);
+	is_resumed = !is_new && ring->must_resume;
 	ring->must_resume = false;
+	if (is_resumed)
+		n = resume(ring, record, &pending);
+	if (is_new || is_resumed)
+		clear_states(vq, record);
 	vhost_record_used(vq, record, vq->n_used, vq->n_used, vq->is_packed);
 	__atomic_store_n(&record->version, VERSION, __ATOMIC_RELEASE);
+	if (!is_resumed)
+		return;
 	finish(ring, pending, n);
 	mr_free(ring->port->base.ctx, pending);
+	if (ring->log != NULL)
+		mri_vhost_log_ring(ring);
+	/* The process may have died before it called the driver. */
+	mri_vhost_signal(ring->signal, vq->kick_fd);
 }
 
 void mri_vhost_record_end(struct vhost_ring *ring)

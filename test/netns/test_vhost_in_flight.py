@@ -104,7 +104,7 @@ class Guest(Peer):
         self.tx.close()
         super().close()
 
-    def begin(self, records=None):
+    def begin(self, records=None, call=None):
         """Records as in set_records(); None: new ones."""
         self.negotiate(self.features)
         if records is None:
@@ -112,7 +112,7 @@ class Guest(Peer):
         else:
             assert self.set_records(*records) == 0
         for ring in 0, 1:
-            self.start_ring(ring, position=self.position)
+            self.start_ring(ring, call, self.position)
         return records
 
     def send(self):
@@ -250,10 +250,15 @@ def stopped_guest(path, features, place=0):
 
 
 def resume(guest, path):
+    """How often the driver was called."""
+    call = os.eventfd(0)
     guest.connect(path)
-    guest.begin(guest.records)
+    guest.begin(guest.records, call)
     assert guest.port.link()["is_up"]
     assert guest.record.n_in_flight() == 0
+    n_calls = os.eventfd_read(call)
+    os.close(call)
+    return n_calls
 
 
 def words(*descriptors):
@@ -275,7 +280,8 @@ def test_batch_that_was_being_shown(tmp_path, is_shown):
         guest.tx.n_avail = 4
         guest.send()
         guest.record.write(16, "HHBB", 4, 0, 1, 1)
-        resume(guest, path)
+        # For each ring: the new eventfd, and what may have been used.
+        assert resume(guest, path) == 4
         assert guest.record.read(16, "HHBB") == (4, 4, 1, 1)
         place = [guest.tx.words[i] for i in (1, 3, 7)]
         if is_shown:
