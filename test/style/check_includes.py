@@ -17,8 +17,8 @@ HEADERS = {header: module for module, headers in {
     "net": "net pcapng wire",
     "ring": "frame ring",
     "pci": "experimental/pci experimental/pci_bar experimental/pci_info",
-    "pool": "driver_frame experimental/driver_hand_over experimental/frag experimental/page pool "
-            "pool_inline",
+    "pool": "driver_frame experimental/driver_hand_over experimental/frag experimental/page "
+            "experimental/posted pool pool_inline",
     "answer": "answer neighbours",
     "object": "experimental/objpool",
     "port": "driver driver_spec experimental/driver_offload "

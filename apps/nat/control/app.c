@@ -254,6 +254,7 @@ void app_close(struct app *app)
 	nat_keep_destroy(app->keep);
 	nat_offload_close(app);
 	for (uint32_t w = 0; w < app->n_workers; w++) {
+		nat_work_forget_backlog(&app->workers[w]);
 		nat_path_destroy(app->workers[w].path);
 		nat_maps_destroy(app->workers[w].maps);
 	}
@@ -298,6 +299,7 @@ void app_give_up(void *opaque)
 		if (w->steer != NULL)
 			nat_steer_give_up(w->steer, nat_path_stats(w->path));
 		nat_path_give_up(w->path);
+		nat_work_drop_backlog(w);
 		nat_work_publish(w);
 	}
 	nat_keep_end(app->keep);

@@ -13,7 +13,10 @@
 #include "support/background.h"
 #include "support/text.h"
 
-enum { DISK_MS = 5000 }; /* how long to wait for it at exit */
+enum {
+	DISK_MS = 5000,     /* how long to wait for it at exit... */
+	DISK_HANDED_MS = 20 /* ...and while frames wait */
+};
 
 struct nat_keep {
 	struct app *app;
@@ -28,6 +31,7 @@ struct nat_keep {
 	uint64_t wanted;          /* write at once, up to this number */
 	uint32_t last_s;          /* when the last one finished */
 	bool has_failed;          /* the last write; reported */
+	bool is_left;             /* the file is another process's */
 	char path[256];           /* of the last one written */
 	/* Used by the disk thread while it is busy. */
 	char to[256];
@@ -372,9 +376,32 @@ void nat_keep_advance(struct nat_keep *keep)
 		write_begin(keep);
 }
 
+void nat_keep_put(struct nat_keep *keep, struct nat_keep_image *ret_image)
+{
+	(void)background_wait(keep->disk, DISK_HANDED_MS);
+	nat_keep_has(keep, keep->n_begun);
+	memcpy(ret_image->path, keep->path, sizeof(keep->path));
+	ret_image->wants_at_once = keep->n_saved < keep->wanted;
+}
+
+void nat_keep_take(struct nat_keep *keep, const struct nat_keep_image *image)
+{
+	memcpy(keep->path, image->path, sizeof(keep->path));
+	keep->path[sizeof(keep->path) - 1] = '\0';
+	memcpy(keep->to, keep->path, sizeof(keep->to));
+	keep->last_s = dataplane_now_s(&keep->app->plane);
+	if (image->wants_at_once)
+		nat_keep_want(keep);
+}
+
+void nat_keep_leave(struct nat_keep *keep)
+{
+	keep->is_left = true;
+}
+
 void nat_keep_end(struct nat_keep *keep)
 {
-	if (keep->app->config->state_path[0] == '\0')
+	if (keep->is_left || keep->app->config->state_path[0] == '\0')
 		return;
 	if (!background_wait(keep->disk, DISK_MS) ||
 	    write_now(keep) == -ETIMEDOUT)

@@ -50,6 +50,18 @@ bool nat_keep_has(struct nat_keep *keep, uint64_t number);
 /* Whether the file lacks them, too, or there is no file. */
 bool nat_keep_saved(const struct nat_keep *keep, uint64_t number);
 
+/* For another process: hand_over.h. */
+struct nat_keep_image {
+	char path[256];        /* the file that has the last snapshot, or "" */
+	uint64_t wants_at_once; /* sessions were cleared that it still has */
+};
+/* Waits for the disk, but not for long. */
+void nat_keep_put(struct nat_keep *keep, struct nat_keep_image *ret_image);
+/* Instead of nat_keep_restore(). */
+void nat_keep_take(struct nat_keep *keep, const struct nat_keep_image *image);
+/* The file is another process's from now on. */
+void nat_keep_leave(struct nat_keep *keep);
+
 /* Write the last snapshot, after the workers have ended. */
 void nat_keep_end(struct nat_keep *keep);
 

@@ -21,7 +21,8 @@ enum {
 	EVENT_ENTRIES = 2,
 	RING_ENTRIES = 1 << 15,
 	BURST_EVENTS = 64,
-	LOG_MS = 5000, /* for the last lines */
+	LOG_MS = 5000,      /* for the last lines */
+	LOG_HANDED_MS = 20, /* while frames wait */
 };
 
 union slot {
@@ -328,4 +329,27 @@ struct nat_log_stats nat_log_stats(const struct nat_log *log)
 		stats.n_lost += __atomic_load_n(&log->rings[w].n_lost,
 						__ATOMIC_RELAXED);
 	return stats;
+}
+
+struct nat_log_stats nat_log_settle(struct nat_log *log)
+{
+	struct nat_log_stats stats;
+
+	/* It may have looked into a ring before the last event. */
+	if (background_wait(log->writer, LOG_HANDED_MS)) {
+		background_do(log->writer, write_log, log);
+		(void)background_wait(log->writer, LOG_HANDED_MS);
+	}
+	stats = nat_log_stats(log);
+	/* It is slow: it writes the rest before the process ends. */
+	for (uint32_t w = 0; w < log->n_workers; w++)
+		stats.n_written +=
+			mr_ring_spsc_count(log->rings[w].ring) / EVENT_ENTRIES;
+	return stats;
+}
+
+void nat_log_inherit(struct nat_log *log, const struct nat_log_stats *stats)
+{
+	counter_add(&log->n_written, stats->n_written);
+	counter_add(&log->n_failed, stats->n_lost);
 }

@@ -47,4 +47,11 @@ struct nat_log_stats {
 };
 struct nat_log_stats nat_log_stats(const struct nat_log *log);
 
+/* For another process, with the workers stopped: wait until the thread has
+ * written their events, but not for long. Returns the counters as they will be
+ * then. */
+struct nat_log_stats nat_log_settle(struct nat_log *log);
+/* Count on from there. Before the workers start. */
+void nat_log_inherit(struct nat_log *log, const struct nat_log_stats *stats);
+
 #endif

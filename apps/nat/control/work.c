@@ -5,6 +5,8 @@
  * Functions that take a recorder are inlined into two rounds: one for a running
  * capture, and one in which the recorder is NULL.
  */
+#include <stdlib.h>
+
 #include "work.h"
 #include "mapping/rule.h"
 #include "support/capture.h"
@@ -170,6 +172,53 @@ void nat_work_publish(struct nat_worker *w)
 		__atomic_store_n(&to[i], from[i], __ATOMIC_RELAXED);
 }
 
+/* One burst of the frames that the process before this one had received. */
+static __attribute__((noinline, cold)) uint32_t
+take_backlog(struct nat_worker *w, struct recorder *recorder,
+	     enum nat_side from, uint64_t now_ns)
+{
+	const struct mr_frame *frames = w->backlog.frames[from];
+	const uint32_t n_left = w->backlog.n[from] - w->n_done[from];
+	const uint32_t n = mr_frame_n_whole(
+		frames + w->n_done[from],
+		n_left < MR_BURST_MAX ? n_left : MR_BURST_MAX);
+	uint32_t n_own = n;
+
+	memcpy(w->frames, frames + w->n_done[from], n * sizeof(frames[0]));
+	w->n_done[from] += n;
+	if (w->steer != NULL)
+		n_own = nat_steer_split(w->steer, from, w->frames, n, now_ns,
+					nat_path_stats(w->path));
+	if (n_own > 0)
+		translate_burst(w, recorder, from, n_own, now_ns);
+	return n;
+}
+
+void nat_work_drop_backlog(struct nat_worker *w)
+{
+	struct nat_stats *stats = nat_path_stats(w->path);
+
+	for (uint32_t s = 0; s < NAT_SIDES; s++) {
+		const struct mr_frame *frames =
+			w->backlog.frames[s] + w->n_done[s];
+		const uint32_t n = w->backlog.n[s] - w->n_done[s];
+		const uint32_t n_frames = mr_frame_n_frames(frames, n);
+
+		counter_add(&stats->received[s], n_frames);
+		counter_add(&stats->drops[NAT_DROP_SHUTDOWN], n_frames);
+		mr_frame_free_bulk(w->worker->cache, frames, n);
+	}
+	nat_work_forget_backlog(w);
+}
+
+void nat_work_forget_backlog(struct nat_worker *w)
+{
+	for (uint32_t s = 0; s < NAT_SIDES; s++)
+		free(w->backlog.frames[s]);
+	w->backlog = (struct nat_backlog){ .frames = { NULL } };
+	memset(w->n_done, 0, sizeof(w->n_done));
+}
+
 /* Once per round: update the time, and publish statistics. *ret_n: 1 if the
  * next round must not wait. */
 static inline uint64_t tick_round(struct nat_worker *w,
@@ -204,6 +253,9 @@ work_round(struct nat_worker *w, struct recorder *recorder)
 	uint32_t n;
 	const uint64_t now_ns = tick_round(w, recorder, &n);
 
+	for (enum nat_side s = 0; s < NAT_SIDES; s++)
+		if (w->n_done[s] < w->backlog.n[s])
+			n += take_backlog(w, recorder, s, now_ns);
 	for (uint32_t i = 0; i < worker->n_rxqs; i++)
 		n += receive_burst(w, recorder, &worker->rxqs[i], now_ns);
 	if (w->steer != NULL)

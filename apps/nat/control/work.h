@@ -5,6 +5,7 @@
 
 #include <millrace/millrace.h>
 
+#include "datapath/hand_over.h"
 #include "datapath/path.h"
 #include "datapath/steer.h"
 #include "mapping/map.h"
@@ -32,10 +33,16 @@ struct nat_worker {
 	bool has_news;
 	const struct nat_config *config;
 	struct mr_frame frames[MR_BURST_MAX];
+	struct nat_backlog backlog;    /* its frames are of malloc() */
+	uint32_t n_done[NAT_SIDES];    /* entries of it */
 };
 
 /* mr_worker_fn; opaque is the array of workers, by index. */
 int nat_work(struct mr_worker *worker, void *opaque);
+
+/* Drop what is left of the backlog, as NAT_DROP_SHUTDOWN; or only forget it. */
+void nat_work_drop_backlog(struct nat_worker *w);
+void nat_work_forget_backlog(struct nat_worker *w);
 
 /* Copy the maps' statistics to stats, for other threads. */
 void nat_work_publish(struct nat_worker *w);

@@ -17,6 +17,7 @@
 #include "decide.h"
 #include "forward.h"
 #include "frame.h"
+#include "hand_over.h"
 #include "header.h"
 #include "icmp.h"
 #include "icmp_send.h"
@@ -122,9 +123,7 @@ static struct datagram *find_datagram(struct nat_path *path,
 	const uint64_t keep_ns =
 		path->config->timeouts.fragment_s * UINT64_C(1000000000);
 	struct nat_fragments *f = path->fragments;
-	const struct mr_ipv4 *ip = packet->ip;
-	const struct nat_datagram_key key = { ip->src, ip->dst, ip->id,
-					      ip->proto, packet->from };
+	const struct nat_datagram_key key = nat_datagram_key_of(packet);
 	uint32_t at = nat_datagrams_find(&f->index, &key);
 
 	if (at == NAT_DATAGRAM_NONE) {
@@ -271,4 +270,64 @@ void nat_fragment(struct nat_path *path, struct nat_packet *packet)
 		wait_for_first(path, d, packet);
 	else
 		follow_datagram(path, d, packet);
+}
+
+/* ---- for another process: hand_over.h ---- */
+
+_Static_assert(N_WORDS ==
+		       sizeof(((struct nat_datagram_image *)0)->seen) / 8,
+	       "the image has all bits");
+
+void nat_fragments_copy(const struct nat_path *path,
+			struct nat_path_parts *parts)
+{
+	const struct nat_fragments *f = path->fragments;
+
+	for (uint32_t i = f->index.tail; i != f->index.head; i++) {
+		const uint32_t at = i & (f->index.n - 1);
+		const struct datagram *d = &f->datagrams[at];
+		struct nat_datagram_image *image;
+
+		nat_fifo_copy(&path->hold, &d->waiting, parts);
+		if (d->state == STATE_WAITING)
+			continue; /* these frames make it again */
+		image = nat_records_add(&parts->datagrams);
+		if (image == NULL)
+			return;
+		image->key = f->index.slots[at].key;
+		image->end_ns = f->index.slots[at].end_ns;
+		image->state = d->state;
+		image->drop = d->drop;
+		image->verdict = d->verdict;
+		memcpy(image->seen, d->seen, sizeof(image->seen));
+	}
+}
+
+bool nat_datagram_is_sound(const struct nat_datagram_image *image)
+{
+	return image->key.from < NAT_SIDES && image->verdict.to < NAT_SIDES &&
+	       (image->state == STATE_KNOWN || image->state == STATE_LOCAL ||
+		(image->state == STATE_DEAD && image->drop < NAT_DROPS));
+}
+
+void nat_fragments_paste(struct nat_path *path,
+			 const struct nat_datagram_image *images, uint32_t n)
+{
+	struct nat_fragments *f = path->fragments;
+
+	for (uint32_t i = 0; i < n && !nat_datagrams_is_full(&f->index); i++) {
+		const struct nat_datagram_image *image = &images[i];
+		struct datagram *d;
+
+		if (nat_datagrams_find(&f->index, &image->key) !=
+		    NAT_DATAGRAM_NONE)
+			continue;
+		d = &f->datagrams[nat_datagrams_add(&f->index, &image->key,
+						    image->end_ns)];
+		*d = (struct datagram){ .state = image->state,
+					.drop = image->drop,
+					.verdict = image->verdict };
+		nat_fifo_init(&d->waiting);
+		memcpy(d->seen, image->seen, sizeof(d->seen));
+	}
 }

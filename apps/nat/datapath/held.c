@@ -98,3 +98,17 @@ void nat_path_give_up(struct nat_path *path)
 		path->hold.slots[i].packet.n = 0; /* only once */
 	}
 }
+
+const struct nat_packet *nat_fifo_next(const struct nat_hold *hold,
+				       const struct nat_fifo *fifo,
+				       uint32_t *at)
+{
+	*at = *at == NAT_HELD_NONE ? fifo->first : hold->slots[*at].next;
+	return *at == NAT_HELD_NONE ? NULL : &hold->slots[*at].packet;
+}
+
+void nat_path_leave(struct nat_path *path)
+{
+	for (uint32_t i = 0; i < path->hold.n; i++)
+		path->hold.slots[i].packet.n = 0;
+}

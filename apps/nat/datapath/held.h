@@ -39,6 +39,10 @@ void nat_fifo_init(struct nat_fifo *fifo);
 bool nat_fifo_put(struct nat_hold *hold, struct nat_fifo *fifo,
 		  const struct nat_packet *packet,
 		  const struct nat_verdict *verdict);
+/* The packet after *at, NAT_HELD_NONE at first; NULL: the end. */
+const struct nat_packet *nat_fifo_next(const struct nat_hold *hold,
+				       const struct nat_fifo *fifo,
+				       uint32_t *at);
 /* False: empty. */
 bool nat_fifo_take(struct nat_hold *hold, struct nat_fifo *fifo,
 		   struct nat_packet *ret_packet,

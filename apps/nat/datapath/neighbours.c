@@ -7,7 +7,9 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
+#include "hand_over.h"
 #include "neighbours.h"
+#include "ports/entry.h"
 #include "support/text.h"
 
 enum { BUCKET = 8, GENERATION_MASK = 0xff, HUGE_BYTES = 2 << 20 };
@@ -377,4 +379,105 @@ bool nat_neighbours_follow(struct nat_neighbours *neighbours,
 						     &c->neighbours[i], now_s);
 	}
 	return is_complete;
+}
+
+/* ---- for another process: hand_over.h ---- */
+
+enum { IMAGE_LAYOUT = 1 };
+
+void nat_neighbours_put(const struct nat_neighbours *neighbours,
+			struct mr_parcel *parcel)
+{
+	struct nat_records r = {
+		.record_bytes = sizeof(struct nat_neighbour_image)
+	};
+
+	for (uint32_t slot = 0; slot < NAT_NEIGHBOUR_SLOTS; slot++) {
+		const struct nat_neighbour_info is =
+			nat_neighbours_at(neighbours, slot);
+		struct nat_neighbour_image *image;
+
+		/* What was asked for is asked for again. */
+		if (is.state == NAT_NEIGHBOUR_NONE ||
+		    is.state == NAT_NEIGHBOUR_INCOMPLETE)
+			continue;
+		image = nat_records_add(&r);
+		if (image == NULL)
+			break;
+		*image = (struct nat_neighbour_image){
+			.mac = is.mac,
+			.addr = is.addr,
+			.confirmed_s = neighbours->slots[slot].confirmed_s,
+			.side = is.side,
+			.state = is.state == NAT_NEIGHBOUR_PROBE ?
+					 NAT_NEIGHBOUR_REACHABLE :
+					 is.state,
+		};
+	}
+	if (!r.is_broken)
+		mr_parcel_put(parcel, "neighbours", IMAGE_LAYOUT, r.records,
+			      r.n * r.record_bytes);
+	free(r.records);
+}
+
+static bool is_sound(const struct nat_neighbour_image *image)
+{
+	return image->side < NAT_SIDES && image->mac <= NAT_MAC_MASK &&
+	       (image->state == NAT_NEIGHBOUR_REACHABLE ||
+		image->state == NAT_NEIGHBOUR_DOUBTFUL ||
+		image->state == NAT_NEIGHBOUR_FAILED ||
+		image->state == NAT_NEIGHBOUR_FIXED);
+}
+
+int nat_neighbours_find_image(const struct mr_parcel *parcel,
+			      const struct nat_neighbour_image **ret_images,
+			      uint32_t *ret_n, struct mr_reason *ret_why)
+{
+	const void *images = NULL;
+	size_t n_bytes = 0, n;
+	const int err = mr_parcel_find(parcel, "neighbours", IMAGE_LAYOUT,
+				       &images, &n_bytes, ret_why);
+
+	*ret_images = images;
+	n = n_bytes / sizeof(**ret_images);
+	*ret_n = (uint32_t)n;
+	if (err < 0)
+		return err;
+	for (size_t i = 0; i < n; i++)
+		if (!is_sound(&(*ret_images)[i]))
+			return fail_with(ret_why, -EPROTO,
+					 "entry neighbours of the state is "
+					 "damaged at record %zu",
+					 i);
+	return 0;
+}
+
+void nat_neighbours_take(struct nat_neighbours *neighbours,
+			 const struct nat_neighbour_image *images, uint32_t n,
+			 uint32_t now_s)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const struct nat_neighbour_image *image = &images[i];
+		const enum nat_side side = (enum nat_side)image->side;
+		const uint32_t slot = nat_neighbours_add(
+			neighbours, side, image->addr, false, now_s);
+		const bool was_fixed = image->state == NAT_NEIGHBOUR_FIXED;
+		struct nat_neighbour *to;
+		uint64_t old;
+
+		if (slot == NAT_SLOT_NONE)
+			continue;
+		to = &neighbours->slots[slot];
+		old = to->mac;
+		if (state_of(old) == NAT_NEIGHBOUR_FIXED)
+			continue;
+		/* No longer static: its next user probes it. */
+		to->confirmed_s = was_fixed ? now_s - NAT_REACHABLE_S - 1 :
+					      image->confirmed_s;
+		to->mac = word_of(was_fixed ? NAT_NEIGHBOUR_REACHABLE :
+					      (enum nat_neighbour_state)
+						      image->state,
+				  generation_of(old), image->mac);
+		tell_rules(neighbours, slot);
+	}
 }

@@ -118,6 +118,8 @@ void nat_path_reload(struct nat_path *path, const struct nat_config *config);
 
 /* No more bursts follow: frees held frames as NAT_DROP_SHUTDOWN. */
 void nat_path_give_up(struct nat_path *path);
+/* Instead: they are another process's from now on. */
+void nat_path_leave(struct nat_path *path);
 
 /* A capture_explain_fn, with the path: the mapping of a packet. */
 void nat_path_explain(void *path, uint32_t port, bool is_tx,

@@ -9,6 +9,7 @@
 
 #include "arp.h"
 #include "frame.h"
+#include "hand_over.h"
 #include "icmp_send.h"
 
 enum {
@@ -496,4 +497,14 @@ void nat_resolver_tick(struct nat_path *path)
 			give_up_query(path, i--,
 				      state); /* the last one is here */
 	}
+}
+
+void nat_resolver_copy(const struct nat_path *path,
+		       struct nat_path_parts *parts)
+{
+	const struct nat_resolver *resolver = path->resolver;
+
+	for (uint32_t i = 0; i < resolver->n; i++)
+		nat_fifo_copy(&path->hold, &resolver->queries[i].waiting,
+			      parts);
 }

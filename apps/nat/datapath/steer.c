@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "datagrams.h"
+#include "hand_over.h"
 #include "steer.h"
 #include "support/capture.h"
 #include "support/counter.h"
@@ -554,5 +555,89 @@ void nat_steer_give_up(struct nat_steer *steer, struct nat_stats *stats)
 						       MR_BURST_MAX)) > 0)
 			drop_frames(steer, stats, side_of(lane),
 				    NAT_DROP_SHUTDOWN, frames, n);
+	}
+}
+
+/* ---- for another process: hand_over.h ---- */
+
+/* Of frames that no path has counted. */
+static void copy_frames(struct nat_path_parts *parts, enum nat_side from,
+			const struct mr_frame *frames, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct mr_frame *frame = nat_records_add(&parts->frames[from]);
+
+		if (frame != NULL)
+			*frame = frames[i];
+	}
+}
+
+static void copy_queue(const struct nat_steer *steer,
+		       const struct queue *queue, struct nat_path_parts *parts)
+{
+	for (uint32_t at = queue->first; at != NONE;
+	     at = steer->waiting[at].next)
+		copy_frames(parts, NAT_OUTSIDE, steer->waiting[at].frames,
+			    steer->waiting[at].n);
+}
+
+static void copy_rings(const struct nat_steer *steer,
+		       struct nat_path_parts *parts)
+{
+	const struct nat_steering *s = steer->steering;
+	struct mr_frame *frames = calloc(s->n_entries, sizeof(frames[0]));
+
+	parts->frames[NAT_OUTSIDE].is_broken |= frames == NULL;
+	for (uint32_t r = 0; r < s->n_workers * NAT_LANES && frames != NULL;
+	     r++) {
+		const enum nat_lane lane = (enum nat_lane)(r % NAT_LANES);
+		struct mr_ring_spsc *ring =
+			ring_of(s, r / NAT_LANES, steer->worker->idx, lane);
+
+		if (ring != NULL)
+			copy_frames(parts, side_of(lane), frames,
+				    mr_ring_spsc_peek_burst(ring, frames,
+							    s->n_entries));
+	}
+	free(frames);
+}
+
+void nat_steer_copy(const struct nat_steer *steer, struct nat_path_parts *parts)
+{
+	copy_queue(steer, &steer->ready, parts);
+	for (uint32_t i = steer->index.tail; i != steer->index.head; i++) {
+		const uint32_t at = i & (steer->index.n - 1);
+		const struct nat_datagram_slot *slot = &steer->index.slots[at];
+		struct nat_meeting_image *image;
+
+		copy_queue(steer, &steer->datagrams[at].waiting, parts);
+		if (steer->datagrams[at].owner == NO_OWNER)
+			continue; /* these frames make it again */
+		image = nat_records_add(&parts->meetings);
+		if (image == NULL)
+			return;
+		image->key = slot->key;
+		image->owner = steer->datagrams[at].owner;
+		image->end_ns = slot->end_ns;
+	}
+	copy_rings(steer, parts);
+}
+
+void nat_steer_paste(struct nat_steer *steer,
+		     const struct nat_meeting_image *images, uint32_t n,
+		     uint64_t handed_off)
+{
+	counter_add(&steer->stats.handed_off, handed_off);
+	for (uint32_t i = 0; i < n; i++) {
+		if (images[i].owner >= steer->steering->n_workers ||
+		    nat_datagrams_is_full(&steer->index) ||
+		    nat_datagrams_find(&steer->index, &images[i].key) !=
+			    NAT_DATAGRAM_NONE)
+			continue;
+		steer->datagrams[nat_datagrams_add(&steer->index,
+						   &images[i].key,
+						   images[i].end_ns)] =
+			(struct datagram){ .owner = images[i].owner,
+					   .waiting.first = NONE };
 	}
 }

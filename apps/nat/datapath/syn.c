@@ -9,6 +9,7 @@
 #include "syn.h"
 
 #include "frame.h"
+#include "hand_over.h"
 #include "icmp_send.h"
 
 enum { MAX_HELD = 128 }; /* per worker; more are dropped silently */
@@ -93,4 +94,18 @@ void nat_syns_tick(struct nat_path *path)
 			nat_refuse_packet(path, &packet,
 					  NAT_DROP_UNSOLICITED_SYN);
 	}
+}
+
+void nat_syns_copy(const struct nat_path *path, struct nat_path_parts *parts)
+{
+	const struct nat_syns *syns = path->syns;
+	const struct nat_packet *packet;
+	uint32_t at = NAT_HELD_NONE, i = syns->tail;
+
+	/* The others are held anew, for the whole time. */
+	while ((packet = nat_fifo_next(&path->hold, &syns->fifo, &at)) != NULL)
+		if (syns->ring[i++ % MAX_HELD].is_answered)
+			parts->n_dropped++;
+		else
+			nat_packet_copy(packet, parts);
 }

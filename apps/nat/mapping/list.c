@@ -252,20 +252,20 @@ static bool is_sound(const struct nat_maps *maps,
 		 session->outside.port == 0));
 }
 
-/* Whether this worker gives out such external ends. */
-static bool has_outside(const struct nat_maps *maps,
-			const struct nat_session *session)
+bool nat_maps_has_outside(const struct nat_maps *maps, uint8_t ip_proto,
+			  struct nat_end end)
 {
 	const struct nat_tuple outside = {
-		.addr = session->outside.addr,
-		.port = session->outside.port,
-		.proto = session->inside.proto,
+		.addr = end.addr,
+		.port = end.port,
+		.proto = ip_proto,
 	};
 	const uint32_t addr = ntohl(outside.addr);
 	const uint32_t place = nat_place_of(maps->ports, &outside);
 
 	if (nat_proto_of(outside.proto) == NAT_PROTOS)
-		return nat_external_index(&maps->ports->externals, addr) !=
+		return maps->config->passes_other_protocols &&
+		       nat_external_index(&maps->ports->externals, addr) !=
 			       NAT_EXTERNAL_NONE &&
 		       nat_other_shard(addr, maps->n_shards) == maps->shard;
 	return place != NAT_PLACE_NONE &&
@@ -288,7 +288,8 @@ int nat_maps_restore(struct nat_maps *maps, const struct nat_session *session,
 	if (id == MR_FLOW_NONE) {
 		if (ordinal == NAT_NO_ORDINAL ||
 		    session->flags & NAT_MAP_STATIC ||
-		    !has_outside(maps, session))
+		    !nat_maps_has_outside(maps, session->inside.proto,
+					  session->outside))
 			return -EINVAL;
 		switch (nat_map_make(maps, &session->inside, ordinal,
 				     session->outside, last_s, now_s, &id)) {

@@ -48,8 +48,10 @@ static void begin_mapping(struct nat_maps *maps, uint32_t id, uint32_t now_s)
 
 	nat_subscriber_at(maps->subscribers, map->subscriber)->n_mappings++;
 	maps->n_mappings++;
-	maps->created++;
 	nat_map_set_timer(maps, id);
+	if (maps->is_taking) /* it began in another process */
+		return;
+	maps->created++;
 	nat_map_log(maps, map, now_s, true);
 	PROBE(mapping_created, map);
 }
@@ -233,7 +235,8 @@ enum nat_drop nat_map_make(struct nat_maps *maps,
 		return NAT_DROP_TABLE_FULL;
 	subscriber = nat_subscriber_at(maps->subscribers, subscriber_id);
 	subscriber->ordinal = ordinal;
-	drop = limit > 0 && subscriber->n_mappings >= limit ?
+	drop = !maps->is_taking && limit > 0 &&
+			       subscriber->n_mappings >= limit ?
 		       NAT_DROP_QUOTA :
 		       make_mapping(maps, inside, subscriber_id, outside,
 				    last_s, now_s, ret_id);

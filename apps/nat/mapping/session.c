@@ -144,7 +144,7 @@ enum nat_drop nat_further_add(struct nat_maps *maps, uint32_t map_id,
 	struct nat_further *further;
 	uint32_t id;
 
-	if (limit > 0 && subscriber->n_sessions >= limit)
+	if (!maps->is_taking && limit > 0 && subscriber->n_sessions >= limit)
 		return NAT_DROP_QUOTA;
 	if (maps->n_sessions >= maps->max_sessions)
 		return NAT_DROP_TABLE_FULL;

@@ -81,6 +81,7 @@ struct nat_maps {
 	nat_log_fn *log;
 	void *opaque;
 	bool is_behind;    /* see nat_maps_is_behind() */
+	bool is_taking;    /* hand_over.h: limits and events do not apply */
 	bool has_logged;   /* NAT_LOG_NO_PORT... */
 	uint32_t logged_s; /* ...when last */
 };
@@ -215,6 +216,9 @@ enum nat_drop nat_map_make(struct nat_maps *maps,
 			   const struct nat_tuple *inside, uint32_t ordinal,
 			   struct nat_end outside, uint32_t last_s,
 			   uint32_t now_s, uint32_t *ret_id);
+/* list.c: whether this worker gives out such an external end. */
+bool nat_maps_has_outside(const struct nat_maps *maps, uint8_t ip_proto,
+			  struct nat_end end);
 /* Fill in the record of a new mapping. */
 void nat_map_fill(struct nat_maps *maps, uint32_t id, struct nat_end outside,
 		  uint8_t flags, uint32_t subscriber_id, uint32_t last_s);

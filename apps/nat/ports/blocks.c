@@ -329,6 +329,21 @@ uint32_t nat_blocks_owner(const struct nat_ports *ports, uint32_t place)
 		       ports->blocks[block_of(ports, place)].owner - 1;
 }
 
+void nat_blocks_tell(const struct nat_ports *ports, uint32_t subscriber_id,
+		     nat_log_fn *fn, void *opaque)
+{
+	const struct nat_subscriber *subscriber =
+		nat_subscriber_at(ports->subscribers, subscriber_id);
+	struct nat_ports logged = *ports;
+
+	logged.log = fn;
+	logged.opaque = opaque;
+	for (uint32_t proto = 0; proto < NAT_PROTOS; proto++)
+		for (uint32_t b = subscriber->blocks[proto]; b != 0;
+		     b = ports->blocks[b - 1].next)
+			log_block(&logged, b - 1, true, 0);
+}
+
 void nat_blocks_add_busy(struct nat_ports *ports, uint32_t place)
 {
 	if (ports->blocks != NULL)

@@ -70,6 +70,10 @@ bool nat_blocks_admit(struct nat_ports *ports, uint32_t place,
 		      uint32_t subscriber_id, uint32_t now_s);
 /* The owner of a port's block; MR_FLOW_NONE: none. */
 uint32_t nat_blocks_owner(const struct nat_ports *ports, uint32_t place);
+/* Tell fn of each run of ports in a subscriber's blocks, as the log has it; no
+ * blocks: of none. */
+void nat_blocks_tell(const struct nat_ports *ports, uint32_t subscriber_id,
+		     nat_log_fn *fn, void *opaque);
 void nat_blocks_add_busy(struct nat_ports *ports, uint32_t place);
 void nat_blocks_drop_busy(struct nat_ports *ports, uint32_t place,
 			  uint32_t now_s);

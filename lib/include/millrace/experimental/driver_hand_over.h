@@ -8,6 +8,7 @@
 #include <millrace/api.h>
 #include <millrace/error.h>
 #include <millrace/experimental/parcel.h>
+#include <millrace/experimental/posted.h>
 
 MR_BEGIN_DECLS
 
@@ -47,30 +48,8 @@ struct mr_hand_over_ops {
 };
 
 /**
- * Put the references that a device holds: one per address, of frags of any
- * kind.
- *
- * Owner: unchanged. Thread: as mr_port_open(). Cost: negligible per address.
- */
-MR_API void mr_pool_put_posted(const struct mr_pool *pool,
-			       struct mr_parcel *parcel, const char *name,
-			       const uint64_t *addrs, uint32_t n);
-
-/**
- * Make them references again, to be freed when the device completes them. In
- * resume().
- *
- * @return 0, -ENOENT, or -EPROTO: they contradict each other
- *
- * Owner: the caller, of the references. Thread: as mr_port_open().
- */
-MR_API int mr_pool_claim_posted(struct mr_pool *pool,
-				const struct mr_parcel *parcel,
-				const char *name,
-				struct mr_reason *reterr_reason);
-
-/**
- * The same for one reference to a page, for drivers with a table of their own.
+ * Claim one reference to a page, as mr_pool_claim_posted() claims many, for
+ * drivers with a table of their own.
  *
  * @return false: it is not a page of the pool, or has too many references
  *

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef MILLRACE_EXPERIMENTAL_POSTED_H
+#define MILLRACE_EXPERIMENTAL_POSTED_H
+
+#include <stdint.h>
+
+#include <millrace/api.h>
+#include <millrace/error.h>
+#include <millrace/experimental/parcel.h>
+
+MR_BEGIN_DECLS
+
+struct mr_pool;
+
+/**
+ * @file
+ * References that are in use while a pool goes to another process
+ * (<millrace/experimental/hand_over.h>): of frames that a device has, or that a
+ * program holds in queues. What is not claimed in the new process is free
+ * there.
+ */
+
+/**
+ * Put references: one per address, of frags of any kind.
+ *
+ * Owner: unchanged. Thread: as mr_port_open(). Cost: negligible per address.
+ */
+MR_API void mr_pool_put_posted(const struct mr_pool *pool,
+			       struct mr_parcel *parcel, const char *name,
+			       const uint64_t *addrs, uint32_t n);
+
+/**
+ * Make them references again, to be freed as usual. After
+ * mr_dataplane_take_state(), or in a driver's resume().
+ *
+ * @return 0, -ENOENT, or -EPROTO: they contradict each other
+ *
+ * Owner: the caller, of the references. Thread: as mr_port_open().
+ */
+MR_API int mr_pool_claim_posted(struct mr_pool *pool,
+				const struct mr_parcel *parcel,
+				const char *name,
+				struct mr_reason *reterr_reason);
+
+MR_END_DECLS
+
+#endif
