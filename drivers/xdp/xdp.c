@@ -28,8 +28,8 @@ static const char *const rss_words[] = { "auto", "symmetric", "keep", NULL };
 static const char *const switch_words[] = { "auto", "on", "off", NULL };
 static const char *const via_words[] = { "auto", "broker", "self", NULL };
 
-static int read_options(const struct mr_spec *spec, struct xdp_options *o,
-			struct mr_reason *reason)
+int mri_xdp_read_options(const struct mr_spec *spec, struct xdp_options *o,
+			 struct mr_reason *reason)
 {
 	int err;
 
@@ -153,7 +153,7 @@ static int xdp_need(struct mr_ctx *ctx, const struct mr_spec *spec,
 	struct xdp_netdev dev;
 	const struct xdp_lessor *lessor;
 	uint32_t n_entries;
-	int err = read_options(spec, &options, reterr_reason);
+	int err = mri_xdp_read_options(spec, &options, reterr_reason);
 
 	(void)ctx;
 	if (err == 0)
@@ -183,7 +183,17 @@ void mri_xdp_add_why(struct xdp_port *port, const char *why)
 		 n > 0 ? "; " : "", why);
 }
 
-static void fill_info(struct xdp_port *port)
+static void read_link_state(struct xdp_port *port)
+{
+	struct xdp_netdev dev = port->dev;
+
+	if (mri_xdp_netdev_read(dev.ifindex, &dev) != 0)
+		return;
+	port->is_up = xdp_netdev_has_link(&dev);
+	port->speed_mbps = mri_xdp_netdev_speed_mbps(&dev);
+}
+
+void mri_xdp_fill_info(struct xdp_port *port)
 {
 	const struct xdp_lease *lease = &port->lease;
 	struct mr_port_info *info = port->base.info;
@@ -210,6 +220,7 @@ static void fill_info(struct xdp_port *port)
 				  MR_OFFLOAD_LAUNCH_TIME :
 				  0);
 	info->launch_clock = MR_CLOCK_DEVICE;
+	read_link_state(port);
 	mr_log(port->base.ctx, MR_LOG_INFO,
 	       "%s: %llu KiB locked, about %llu KiB of kernel memory, %s "
 	       "attach%s",
@@ -233,21 +244,14 @@ static void name_unserved(const struct xdp_port *port)
 		       first + port->lease.n_queues - 1);
 }
 
-static void read_link_state(struct xdp_port *port)
-{
-	struct xdp_netdev dev = port->dev;
-
-	if (mri_xdp_netdev_read(dev.ifindex, &dev) != 0)
-		return;
-	port->is_up = xdp_netdev_has_link(&dev);
-	port->speed_mbps = mri_xdp_netdev_speed_mbps(&dev);
-}
-
 void mri_xdp_release(struct mr_port *base)
 {
 	struct xdp_port *port = (struct xdp_port *)base;
 
-	port->lessor->close(port);
+	if (base->is_away)
+		mri_xdp_leave(port);
+	else
+		port->lessor->close(port);
 	if (port->is_pinned)
 		mr_region_unpin(port->base.region, port->base.info->name,
 				port->lease.n_bytes);
@@ -288,9 +292,8 @@ static int open_steps(struct xdp_port *port, struct mr_reason *reason)
 	    (err = mri_xdp_times_open(port, reason)) < 0 ||
 	    (err = mri_xdp_rss_open(port, reason)) < 0)
 		return err;
-	read_link_state(port);
 	name_unserved(port);
-	fill_info(port);
+	mri_xdp_fill_info(port);
 	/* Frames before its sockets were in the map are not its drops. */
 	port->n_unserved_before = mri_xdp_n_unserved(port);
 	return 0;
@@ -311,7 +314,7 @@ static int xdp_open(struct mr_port *base, const struct mr_spec *spec,
 	int err;
 
 	mri_xdp_port_init(port);
-	if ((err = read_options(spec, &port->options, reterr_reason)) < 0 ||
+	if ((err = mri_xdp_read_options(spec, &port->options, reterr_reason)) < 0 ||
 	    (err = check_page_bytes(spec, base->page_bytes, reterr_reason)) <
 		    0 ||
 	    (err = find_dev(spec, &port->options, &port->lessor, &port->dev,
@@ -427,6 +430,7 @@ const struct mr_driver mr_driver_xdp = {
 	.txq_stats = mri_xdp_txq_stats,
 	.txq_times = mri_xdp_times_take,
 	.rules = &mri_xdp_rules_ops,
+	.hand_over = &mri_xdp_hand_over,
 };
 
 /* Of a port with a lease from the broker. */
@@ -453,4 +457,5 @@ const struct mr_driver mri_xdp_driver_there = {
 	.txq_stats = mri_xdp_txq_stats,
 	.txq_times = mri_xdp_times_take,
 	.rules = &mri_xdp_rules_ops,
+	.hand_over = &mri_xdp_hand_over,
 };

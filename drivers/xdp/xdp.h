@@ -109,6 +109,10 @@ static inline bool xdp_is_bound(const struct xdp_port *port)
 /* xdp.c */
 /* Set all fds to -1. */
 void mri_xdp_port_init(struct xdp_port *port);
+int mri_xdp_read_options(const struct mr_spec *spec, struct xdp_options *o,
+			 struct mr_reason *reterr_reason);
+/* Describe the open port. */
+void mri_xdp_fill_info(struct xdp_port *port);
 /* Undo whatever of opening was done. */
 void mri_xdp_release(struct mr_port *base);
 /* Add to info.why. */

@@ -16,6 +16,7 @@
 #include "program/rx_meta.h"
 
 struct mr_driver;
+struct mr_hand_over_ops;
 struct mr_offload_caps;
 struct mr_port;
 struct xdp_netdev;
@@ -122,6 +123,14 @@ enum {
 /* Name a capability of wanted that the process lacks. NULL: none, or the kernel
  * does not say. CAP_SYS_ADMIN includes BPF and PERFMON. */
 const char *mri_xdp_missing_capability(uint32_t wanted);
+
+/* hand_over.c */
+extern const struct mr_hand_over_ops mri_xdp_hand_over;
+/* Free what the process has of a port that is another one's. */
+void mri_xdp_leave(struct xdp_port *port);
+
+/* unbound.c: whether the kernel maps the rings of a bound socket (Linux 6.4) */
+bool mri_xdp_can_map_bound(const struct xdp_port *port);
 
 /* lease.c */
 /* One without fds. */

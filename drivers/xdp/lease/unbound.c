@@ -21,7 +21,7 @@
 #include "socket/socket.h"
 #include "xdp.h"
 
-static bool can_map_bound(const struct xdp_port *port)
+bool mri_xdp_can_map_bound(const struct xdp_port *port)
 {
 	const size_t n_bytes = 4096; /* of the ring, which is not smaller */
 	void *map = mmap(NULL, n_bytes, PROT_READ, MAP_SHARED,
@@ -60,7 +60,7 @@ int mri_xdp_unbound_open(struct xdp_port *port, bool is_allowed,
 	const bool is_zc = port->lease.n_zc_queues > 0;
 	int err = 0;
 
-	if (can_map_bound(port))
+	if (mri_xdp_can_map_bound(port))
 		return 0;
 	if (!is_allowed)
 		return mr_fail(

@@ -402,6 +402,35 @@ int mri_xdp_prog_open(struct xdp_port *port, bool has_frags,
 	return err;
 }
 
+/* Load the program once more, for what replaces the attached one later. */
+static int load_spare(struct xdp_port *port, int map_fd,
+		      struct mr_reason *reterr_reason)
+{
+	const int err = open_program(port, false, port->lease.has_frags,
+				     reterr_reason);
+
+	if (err < 0)
+		return err;
+	if (bpf_map__reuse_fd(port->prog.skeleton->maps.sockets, map_fd) < 0)
+		return mr_fail(reterr_reason, -EIO,
+			       "%s: the program's map cannot be used: %s",
+			       port->base.info->name, mr_strerror(errno));
+	return load_object(port, reterr_reason);
+}
+
+int mri_xdp_prog_take(struct xdp_port *port, int prog_fd, int map_fd,
+		      struct mr_reason *reterr_reason)
+{
+	int err;
+
+	mri_xdp_quiet_begin();
+	err = load_spare(port, map_fd, reterr_reason);
+	mri_xdp_quiet_end();
+	port->prog.fd = port->prog.copy_fd = port->prog.attached_fd = prog_fd;
+	port->prog.n_steered = port->lease.n_queues;
+	return err;
+}
+
 bool mri_xdp_prog_is_detached(const struct xdp_port *port)
 {
 	struct bpf_link_info info = { 0 };

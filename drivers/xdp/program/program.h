@@ -42,6 +42,10 @@ struct xdp_prog {
 /* -ERANGE: the MTU, here or at the peer, needs a program with frags. */
 int mri_xdp_prog_open(struct xdp_port *port, bool has_frags,
 		      struct mr_reason *reterr_reason);
+/* Make the program that another process attached the port's, with its map of
+ * sockets. The port then owns prog_fd, also on failure. */
+int mri_xdp_prog_take(struct xdp_port *port, int prog_fd, int map_fd,
+		      struct mr_reason *reterr_reason);
 int mri_xdp_prog_steer(struct xdp_port *port, struct mr_reason *reterr_reason);
 void mri_xdp_prog_unsteer(struct xdp_port *port);
 void mri_xdp_prog_close(struct xdp_port *port);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The memory of the port's queues, and adding queues later. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "socket/queue.h"
@@ -96,17 +98,30 @@ static void fill_lease(struct xdp_port *port)
 	}
 }
 
-/* In memory that another process can map. */
+/* Memory that another process can map. */
 static int make_posted(struct xdp_port *port)
 {
+	int *fd = &port->lease.fds[XDP_LEASE_POSTED];
+
+	*fd = mr_fd_guard(memfd_create("millrace-posted",
+				       MFD_CLOEXEC | MFD_ALLOW_SEALING));
+	if (*fd < 0 || ftruncate(*fd, (off_t)n_posted_bytes(port)) < 0 ||
+	    fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
+		return -errno;
+	return 0;
+}
+
+static int map_posted(struct xdp_port *port)
+{
 	const uint64_t n_bytes = n_posted_bytes(port);
-	const int fd =
-		mr_fd_guard(memfd_create("millrace-posted", MFD_CLOEXEC));
+	const int fd = port->lease.fds[XDP_LEASE_POSTED];
+	struct stat found;
 	void *memory;
 
-	port->lease.fds[XDP_LEASE_POSTED] = fd;
-	if (fd < 0 || ftruncate(fd, (off_t)n_bytes) < 0)
-		return -errno;
+	if (fd < 0 || fstat(fd, &found) < 0 ||
+	    (uint64_t)found.st_size != n_bytes ||
+	    !(fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK))
+		return -EPROTO;
 	memory = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (memory == MAP_FAILED)
 		return -errno;
@@ -114,32 +129,24 @@ static int make_posted(struct xdp_port *port)
 	return madvise(memory, n_bytes, MADV_DONTFORK) < 0 ? -errno : 0;
 }
 
-int mri_xdp_queues_alloc(struct xdp_port *port, struct mr_reason *reason)
+int mri_xdp_queues_take(struct xdp_port *port, struct mr_reason *reason)
 {
 	struct mr_port *base = &port->base;
-	const uint32_t n = port->options.n_queues;
-	const uint32_t n_max = most_queues(port);
+	const uint32_t n = port->lease.n_queues;
 	int err;
 
-	fill_lease(port);
-	if (!mr_pool_is_below(base->pool, port->lease.n_bytes))
-		return mr_fail(reason, -EINVAL,
-			       "%s: its pool lies behind a gap of its region, "
-			       "and a device can only register what is in one "
-			       "piece from the region's start: make that pool "
-			       "the first of the region, or give it a region",
-			       base->info->name);
-	err = mr_port_make_queues(base, n_max, sizeof(port->rxqs[0]),
-				  sizeof(port->txqs[0]), reason);
+	/* Until there are queues, mri_xdp_release() must find none. */
+	port->lease.n_queues = 0;
+	err = mr_port_make_queues(base, port->lease.n_queues_max,
+				  sizeof(port->rxqs[0]), sizeof(port->txqs[0]),
+				  reason);
 	if (err < 0)
 		return err;
 	base->info->n_rxqs = n;
 	port->rxqs = (struct xdp_rxq *)base->rxqs[0];
 	port->txqs = (struct xdp_txq *)base->txqs[0];
-	port->lease.n_queues_max = n_max;
-	port->lease.n_queues =
-		n; /* from here on mri_xdp_release() has queues */
-	err = make_posted(port);
+	port->lease.n_queues = n;
+	err = map_posted(port);
 	for (uint32_t i = 0; i < n && err == 0; i++)
 		err = alloc_queue(port, i);
 	if (err < 0)
@@ -147,6 +154,28 @@ int mri_xdp_queues_alloc(struct xdp_port *port, struct mr_reason *reason)
 			       base->info->name, n);
 	base->info->n_txqs = count_txqs(port, &port->dev);
 	return 0;
+}
+
+int mri_xdp_queues_alloc(struct xdp_port *port, struct mr_reason *reason)
+{
+	const char *const name = port->base.info->name;
+	int err;
+
+	fill_lease(port);
+	if (!mr_pool_is_below(port->base.pool, port->lease.n_bytes))
+		return mr_fail(reason, -EINVAL,
+			       "%s: its pool lies behind a gap of its region, "
+			       "and a device can only register what is in one "
+			       "piece from the region's start: make that pool "
+			       "the first of the region, or give it a region",
+			       name);
+	port->lease.n_queues_max = most_queues(port);
+	err = make_posted(port);
+	if (err < 0)
+		return mr_fail(reason, err, "%s: no memory for %u queues", name,
+			       port->options.n_queues);
+	port->lease.n_queues = port->options.n_queues;
+	return mri_xdp_queues_take(port, reason);
 }
 
 /* Close an unused queue, also one that was opened in part. */

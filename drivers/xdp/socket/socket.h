@@ -21,6 +21,10 @@ int mri_xdp_sockets_open(struct xdp_port *port, struct xdp_bind_mode bind_mode,
 			 bool *ret_is_final, struct mr_reason *reterr_reason);
 /* Map and fill the rings of sockets that the broker made; wake the device. */
 int mri_xdp_sockets_use(struct xdp_port *port, struct mr_reason *reterr_reason);
+/* Map the rings of sockets that another process has filled; leave them to it.
+ */
+int mri_xdp_sockets_take(struct xdp_port *port, struct mr_reason *reason);
+void mri_xdp_sockets_leave(struct xdp_port *port);
 /* Close them in three steps: unmap and close; wait until zero-copy sockets are
  * released; take back the buffers. */
 void mri_xdp_sockets_close(struct xdp_port *port);
@@ -53,6 +57,8 @@ int mri_xdp_climb(struct xdp_port *port, bool has_sg,
 /* queues.c */
 /* Fill in the lease's sizes, and allocate the queues. */
 int mri_xdp_queues_alloc(struct xdp_port *port, struct mr_reason *reason);
+/* Allocate the queues of a lease. */
+int mri_xdp_queues_take(struct xdp_port *port, struct mr_reason *reason);
 void mri_xdp_queues_free(struct xdp_port *port);
 int mri_xdp_add_queues(struct mr_port *base, uint32_t n,
 		       struct mr_reason *reterr_reason);

@@ -383,6 +383,24 @@ static int use_socket(struct xdp_port *port, uint32_t i,
 	return 0;
 }
 
+int mri_xdp_sockets_take(struct xdp_port *port, struct mr_reason *reason)
+{
+	const struct xdp_bind_mode bind_mode = {
+		.is_zc = port->lease.n_zc_queues > 0,
+		.max_segs = port->lease.max_segs,
+	};
+	int err = 0;
+
+	for (uint32_t i = 0; i < port->lease.n_queues && err == 0; i++) {
+		err = map_rings(port, port->lease.sockets[i], &port->rxqs[i],
+				&port->txqs[i]);
+		set_queue(port, i, bind_mode);
+		port->rxqs[i].is_busy = port->txqs[i].is_busy =
+			port->lease.is_busy;
+	}
+	return err < 0 ? refuse_rings(port, err, reason) : 0;
+}
+
 int mri_xdp_socket_bind(struct xdp_port *port, uint32_t i,
 			struct xdp_bind_mode bind_mode, bool *ret_is_final,
 			struct mr_reason *reason)
@@ -526,11 +544,16 @@ static void wait_for_completions(struct xdp_port *port)
 
 static void unmap_rings(struct xdp_port *port, uint32_t i)
 {
-	mri_xdp_tx_note_left(&port->txqs[i]);
 	unmap_ring(&port->rxqs[i].rx);
 	unmap_ring(&port->rxqs[i].fill);
 	unmap_ring(&port->txqs[i].tx);
 	unmap_ring(&port->txqs[i].comp);
+}
+
+void mri_xdp_sockets_leave(struct xdp_port *port)
+{
+	for (uint32_t i = 0; i < port->lease.n_queues; i++)
+		unmap_rings(port, i);
 }
 
 static void take_back(struct xdp_port *port, uint32_t i)
@@ -545,8 +568,10 @@ static void take_back(struct xdp_port *port, uint32_t i)
 void mri_xdp_sockets_close(struct xdp_port *port)
 {
 	wait_for_completions(port);
-	for (uint32_t i = 0; i < port->lease.n_queues; i++)
+	for (uint32_t i = 0; i < port->lease.n_queues; i++) {
+		mri_xdp_tx_note_left(&port->txqs[i]);
 		unmap_rings(port, i);
+	}
 	/* The first one last: the others share its registration. */
 	for (uint32_t i = port->lease.n_queues; i-- > 0;) {
 		mr_fd_close(port->lease.sockets[i]);
@@ -562,6 +587,7 @@ void mri_xdp_sockets_take_back(struct xdp_port *port)
 
 void mri_xdp_socket_close(struct xdp_port *port, uint32_t i)
 {
+	mri_xdp_tx_note_left(&port->txqs[i]);
 	unmap_rings(port, i);
 	mr_fd_close(port->lease.sockets[i]);
 	port->lease.sockets[i] = -1;
