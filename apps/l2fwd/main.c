@@ -47,6 +47,8 @@ static int forward_frames(struct session *session, struct control *control,
 		.port_closing = session_port_closing,
 		.port_opened = session_port_opened,
 		.give_up = session_end_offload,
+		.put_state = session_put_state,
+		.take_state = session_take_state,
 		.fds = session->fds,
 		.n_fds = 2,
 	};

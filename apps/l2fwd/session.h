@@ -54,6 +54,10 @@ void session_offload_stats(const struct session *session,
 			   struct offload_stats *ret_stats);
 void session_port_closing(void *app, uint32_t port_idx);
 void session_port_opened(void *app, uint32_t port_idx);
+/* `mrctl upgrade`: hand_over.c. */
+void session_put_state(void *app, struct mr_parcel *parcel);
+int session_take_state(void *app, struct mr_parcel *parcel,
+		       struct mr_reason *ret_why);
 /* With the array of forwarders. */
 void session_drop_at_end(struct mr_worker *worker,
 			 const struct mr_frame *frames, uint32_t n,

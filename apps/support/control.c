@@ -14,6 +14,7 @@
 #include "listen.h"
 #include "metrics.h"
 #include "text.h"
+#include "upgrade.h"
 
 enum {
 	MAX_CLIENTS = 32,
@@ -112,7 +113,8 @@ static int watch_fd(const struct control *c, int fd, uint32_t events,
 	return epoll_ctl(c->epoll_fd, how, fd, &event);
 }
 
-static int open_metrics(struct control *c, struct mr_reason *ret_why)
+static int open_metrics(struct control *c, int listen_fd,
+			struct mr_reason *ret_why)
 {
 	const char *where = c->config.options->metrics;
 	struct mr_reason why;
@@ -120,7 +122,7 @@ static int open_metrics(struct control *c, struct mr_reason *ret_why)
 
 	if (where == NULL)
 		return 0;
-	err = metrics_open(where, c, &c->metrics, &why);
+	err = metrics_open(where, listen_fd, c, &c->metrics, &why);
 	return err < 0 ? fail_with(ret_why, err, "metrics: %s", why.text) : 0;
 }
 
@@ -130,6 +132,16 @@ static int fail_epoll(struct mr_reason *ret_why)
 
 	return fail_with(ret_why, -err, "control socket: epoll: %s",
 			 mr_strerror(err));
+}
+
+static int watch_listeners(const struct control *c, struct mr_reason *ret_why)
+{
+	if ((c->listen_fd >= 0 && watch_fd(c, c->listen_fd, EPOLLIN,
+					   WHAT_LISTEN, EPOLL_CTL_ADD) < 0) ||
+	    (c->metrics != NULL && watch_fd(c, metrics_fd(c->metrics), EPOLLIN,
+					    WHAT_METRICS, EPOLL_CTL_ADD) < 0))
+		return fail_epoll(ret_why);
+	return 0;
 }
 
 static int open_all(struct control *c, struct mr_reason *ret_why)
@@ -143,6 +155,8 @@ static int open_all(struct control *c, struct mr_reason *ret_why)
 	c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (c->epoll_fd < 0)
 		return fail_epoll(ret_why);
+	if (upgrade_fd() >= 0)
+		return 0; /* control_take() */
 	err = listen_somewhere(c, ret_why);
 	if (err < 0 && c->config.is_optional && options->name == NULL &&
 	    options->path == NULL) {
@@ -151,14 +165,44 @@ static int open_all(struct control *c, struct mr_reason *ret_why)
 		err = 0;
 	}
 	if (err == 0)
-		err = open_metrics(c, ret_why);
-	if (err == 0 &&
-	    ((c->listen_fd >= 0 && watch_fd(c, c->listen_fd, EPOLLIN,
-					    WHAT_LISTEN, EPOLL_CTL_ADD) < 0) ||
-	     (c->metrics != NULL && watch_fd(c, metrics_fd(c->metrics), EPOLLIN,
-					     WHAT_METRICS, EPOLL_CTL_ADD) < 0)))
-		err = fail_epoll(ret_why);
-	return err;
+		err = open_metrics(c, -1, ret_why);
+	return err == 0 ? watch_listeners(c, ret_why) : err;
+}
+
+void control_put(const struct control *c, struct mr_parcel *parcel)
+{
+	mr_parcel_enter(parcel, "control");
+	mr_parcel_put(parcel, "name", 0, c->name, sizeof(c->name));
+	mr_parcel_put(parcel, "path", 0, c->path, sizeof(c->path));
+	mr_parcel_put_fd(parcel, "listen", c->listen_fd);
+	if (c->metrics != NULL)
+		mr_parcel_put_fd(parcel, "metrics",
+				 metrics_listen_fd(c->metrics));
+}
+
+int control_take(struct control *c, struct mr_parcel *parcel,
+		 struct mr_reason *ret_why)
+{
+	int err;
+
+	mr_parcel_enter(parcel, "control");
+	err = mr_parcel_get(parcel, "name", 0, c->name, sizeof(c->name),
+			    ret_why);
+	if (err == 0)
+		err = mr_parcel_get(parcel, "path", 0, c->path, sizeof(c->path),
+				    ret_why);
+	if (err < 0)
+		return err;
+	c->listen_fd = mr_parcel_take_fd(parcel, "listen");
+	err = open_metrics(c, mr_parcel_take_fd(parcel, "metrics"), ret_why);
+	return err == 0 ? watch_listeners(c, ret_why) : err;
+}
+
+void control_leave(struct control *c)
+{
+	c->path[0] = '\0';
+	if (c->metrics != NULL)
+		metrics_leave(c->metrics);
 }
 
 int control_open(const struct control_config *config,
@@ -192,7 +236,8 @@ static void forget_request(struct client *client)
 	json_decref(client->request.args);
 	free(client->request.state);
 	free(client->request.bytes);
-	client->request = (struct control_request){ 0 };
+	client->request =
+		(struct control_request){ .uid = client->request.uid };
 	client->verb = NULL;
 }
 
@@ -470,6 +515,17 @@ static struct client *find_place(struct control *c)
 	return oldest != NULL && oldest->verb == NULL ? oldest : NULL;
 }
 
+/* The user of a client; if the kernel does not say, nobody's. */
+static uid_t uid_of(int fd)
+{
+	struct ucred peer;
+	socklen_t n = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 ?
+		       peer.uid :
+		       (uid_t)-1;
+}
+
 static bool accept_client(struct control *c)
 {
 	const int fd =
@@ -486,6 +542,7 @@ static bool accept_client(struct control *c)
 		return true;
 	}
 	client->fd = fd;
+	client->request.uid = uid_of(fd);
 	client->is_at_end = false;
 	client->since_ns = now_ns(c);
 	client->events = EPOLLIN;

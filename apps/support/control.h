@@ -16,8 +16,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <jansson.h>
+#include <millrace/experimental/parcel.h>
 #include <millrace/millrace.h>
 
 #include "snapshot.h"
@@ -33,6 +35,7 @@ struct control;
 
 /* A request that is being answered. */
 struct control_request {
+	uid_t uid;    /* of the client */
 	json_t *args; /* its members, without "v" and "verb" */
 	void *state;  /* n_state bytes of the verb, 0 at first */
 	bool is_gone; /* the client no longer reads the answer */
@@ -84,6 +87,14 @@ int control_open(const struct control_config *config,
 /* Removes the socket; NULL is fine. */
 void control_close(struct control *control);
 
+/* For the process that takes over: the sockets, in a parcel. */
+void control_put(const struct control *control, struct mr_parcel *parcel);
+/* Serve them; control_open() made none, because upgrade_fd() is one. */
+int control_take(struct control *control, struct mr_parcel *parcel,
+		 struct mr_reason *ret_why);
+/* Close the control, but not the sockets: another process has them. */
+void control_leave(struct control *control);
+
 /* The running program: the plane is open, workers have started. */
 struct control_view {
 	struct dataplane *plane;
@@ -92,6 +103,7 @@ struct control_view {
 	void *app;
 	uint64_t start_ns;
 	const _Atomic uint64_t *n_skipped; /* reports; NULL: none */
+	struct upgrade *upgrade;
 };
 /* False with errno: no memory or no epoll fd. */
 bool control_begin(struct control *control, const struct control_view *view);
@@ -137,7 +149,7 @@ bool control_list(struct control_request *request, const void *app,
 		  uint32_t n_slots, control_describe_fn *describe);
 
 /* control_verbs.c: those of every application; opaque is the control. */
-enum { N_CONTROL_VERBS = 9 };
+enum { N_CONTROL_VERBS = 10 };
 extern const struct control_verb control_verbs[N_CONTROL_VERBS];
 
 /* control_capture.c: two of the verbs, and their requests. False: the answer

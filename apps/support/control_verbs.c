@@ -8,6 +8,7 @@
 #include "json_text.h"
 #include "report.h"
 #include "settings.h"
+#include "upgrade.h"
 #include "values.h"
 #include "version.h"
 
@@ -179,4 +180,5 @@ const struct control_verb control_verbs[N_CONTROL_VERBS] = {
 	{ "plan", 0, settings_answer_plan },
 	{ "apply", SETTINGS_STATE_BYTES, settings_answer_apply },
 	{ "dump", 0, settings_answer_dump },
+	{ "upgrade", UPGRADE_STATE_BYTES, upgrade_answer },
 };

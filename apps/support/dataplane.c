@@ -5,8 +5,11 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include <millrace/experimental/hand_over.h>
+
 #include "dataplane.h"
 #include "text.h"
+#include "upgrade.h"
 
 enum { MAX_AUTO_WORKERS = 16 }; /* as the library */
 
@@ -83,7 +86,13 @@ static int open_parts(struct dataplane *plane,
 
 	for (uint32_t p = 0; p < config->n_ports; p++)
 		specs[p] = plane->specs[p];
-	err = mr_dataplane_open(&all, &plane->open, ret_error);
+	plane->is_taken_over = upgrade_fd() >= 0;
+	err = plane->is_taken_over ?
+		      mr_dataplane_take_over(upgrade_fd(), &all, &plane->open,
+					     ret_error) :
+		      mr_dataplane_open(&all, &plane->open, ret_error);
+	if (err < 0)
+		upgrade_refuse(ret_error->text);
 	if (err < 0) /* an error in a spec is a usage error */
 		return err == -EINVAL ? 2 : 1;
 	plane->pool = plane->open->pool;

@@ -62,6 +62,8 @@ struct dataplane {
 	/* Frames of a port need their metadata: segments are merged
 	 * (MR_OFFLOAD_LRO) or tags are not in the frame. */
 	bool has_meta;
+	/* Another process has it until upgrade_take(): leave devices alone. */
+	bool is_taken_over;
 	bool has_filter; /* ports were opened with the filter port.punt */
 };
 

@@ -150,7 +150,8 @@ void listen_close(const char *path, int fd)
 {
 	if (fd < 0)
 		return;
-	unlink(path); /* while it is served, nobody replaces it */
+	if (path[0] != '\0')
+		unlink(path); /* while it is served, nobody replaces it */
 	close(fd);
 }
 

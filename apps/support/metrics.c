@@ -221,12 +221,18 @@ static bool accept_one(struct metrics *m)
 	return true;
 }
 
-static int listen_at(struct metrics *m, const char *where,
+/* listen_fd: it listens already; -1: not yet. */
+static int listen_at(struct metrics *m, const char *where, int listen_fd,
 		     struct mr_reason *ret_why)
 {
-	if (strncmp(where, "tcp:", 4) == 0)
+	const bool is_tcp = strncmp(where, "tcp:", 4) == 0;
+
+	if (!is_tcp)
+		snprintf(m->path, sizeof(m->path), "%s", where + 5);
+	if (listen_fd >= 0)
+		return listen_fd;
+	if (is_tcp)
 		return listen_tcp(where + 4, ret_why);
-	snprintf(m->path, sizeof(m->path), "%s", where + 5);
 	return listen_unix(where + 5, SOCK_STREAM, 0600, ret_why);
 }
 
@@ -255,7 +261,7 @@ static int start_daemon(struct metrics *m)
 	return 0;
 }
 
-int metrics_open(const char *where, struct control *control,
+int metrics_open(const char *where, int listen_fd, struct control *control,
 		 struct metrics **ret_metrics, struct mr_reason *ret_why)
 {
 	struct metrics *m = calloc(1, sizeof(*m));
@@ -269,7 +275,7 @@ int metrics_open(const char *where, struct control *control,
 	m->epoll_fd = -1;
 	for (uint32_t i = 0; i < MAX_CONNECTIONS; i++)
 		m->connections[i].fd = -1;
-	m->listen_fd = listen_at(m, where, ret_why);
+	m->listen_fd = listen_at(m, where, listen_fd, ret_why);
 	if (m->listen_fd < 0) {
 		err = m->listen_fd;
 		free(m);
@@ -299,6 +305,16 @@ void metrics_close(struct metrics *m)
 	if (m->epoll_fd >= 0)
 		close(m->epoll_fd);
 	free(m);
+}
+
+int metrics_listen_fd(const struct metrics *m)
+{
+	return m->listen_fd;
+}
+
+void metrics_leave(struct metrics *m)
+{
+	m->path[0] = '\0';
 }
 
 int metrics_fd(const struct metrics *m)

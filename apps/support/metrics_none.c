@@ -6,10 +6,11 @@
 #include "metrics.h"
 #include "text.h"
 
-int metrics_open(const char *where, struct control *control,
+int metrics_open(const char *where, int listen_fd, struct control *control,
 		 struct metrics **ret_metrics, struct mr_reason *ret_why)
 {
 	(void)where;
+	(void)listen_fd;
 	(void)control;
 	*ret_metrics = NULL;
 	return fail_with(
@@ -19,6 +20,17 @@ int metrics_open(const char *where, struct control *control,
 }
 
 void metrics_close(struct metrics *metrics)
+{
+	(void)metrics;
+}
+
+int metrics_listen_fd(const struct metrics *metrics)
+{
+	(void)metrics;
+	return -1;
+}
+
+void metrics_leave(struct metrics *metrics)
 {
 	(void)metrics;
 }

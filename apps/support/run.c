@@ -16,13 +16,14 @@
 #include "run_ports.h"
 #include "signals.h"
 #include "text.h"
+#include "upgrade.h"
 
 enum {
 	REPORT_MS = 1000,
 	MAX_WAIT_MS = 100, /* also how often link events are checked */
 	STDOUT_MS = 5000,  /* for the rest of the output at the end */
 	STUCK_S = 5,       /* report a worker that does no round for so long */
-	N_SERVED = 1,      /* the fd of the control socket */
+	N_SERVED = 2,      /* fds of the control socket and the successor */
 };
 
 /*
@@ -46,6 +47,8 @@ struct running {
 	uint64_t start_ns;
 	bool is_warned;                  /* about stdout that fails or blocks */
 	struct run_ports ports;
+	struct upgrade *upgrade;
+	bool is_handed_over;             /* the successor has everything */
 	bool is_ready_known;             /* systemd has READY=1 */
 	struct {
 		uint64_t n_rounds; /* as last seen */
@@ -176,6 +179,18 @@ static bool has_control_work(const struct run_config *config)
 	return config->control != NULL && control_has_work(config->control);
 }
 
+/* True: the successor has everything; the client has been told. */
+static bool serve_upgrade(struct running *run)
+{
+	const bool was_running = upgrade_is_running(run->upgrade);
+
+	run->is_handed_over = upgrade_serve(run->upgrade);
+	run->ports.is_frozen = upgrade_is_running(run->upgrade);
+	if (was_running && run->config->control != NULL)
+		control_advance(run->config->control);
+	return run->is_handed_over;
+}
+
 /* Wait for a signal, an event, or until_ms. True: stop. */
 static bool wait_for_event(struct running *run, uint64_t until_ms)
 {
@@ -195,6 +210,8 @@ static bool wait_for_event(struct running *run, uint64_t until_ms)
 						control_fd(config->control) :
 						-1,
 				  .events = POLLIN };
+	fds[2] = (struct pollfd){ .fd = upgrade_socket(run->upgrade),
+				  .events = POLLIN };
 	for (uint32_t i = 0; i < config->n_fds; i++)
 		own[i] = (struct pollfd){ .fd = config->fds[i].fd,
 					  .events = POLLIN };
@@ -208,6 +225,8 @@ static bool wait_for_event(struct running *run, uint64_t until_ms)
 		return true;
 	if (fds[1].revents != 0 || has_control_work(config))
 		control_serve(config->control);
+	if (serve_upgrade(run))
+		return true;
 	for (uint32_t i = 0; i < config->n_fds; i++)
 		if (own[i].revents != 0 && config->fds[i].ready(config->app))
 			return true;
@@ -309,6 +328,15 @@ static void take_last(struct running *run, double t_s)
 	last->is_final = true;
 }
 
+/* Leave everything to the successor. */
+static int leave_run(struct running *run)
+{
+	if (run->config->control != NULL)
+		control_leave(run->config->control);
+	(void)background_wait(run->writer, STDOUT_MS);
+	return 0;
+}
+
 /* Stop, drain, close, and check that everything adds up. */
 static int finish_run(struct running *run)
 {
@@ -357,11 +385,12 @@ static int start_and_forward(struct running *run)
 				     .capture = config->capture,
 				     .counters = config->counters,
 				     .app = config->app,
-				     .n_skipped = &run->display.n_skipped };
+				     .n_skipped = &run->display.n_skipped,
+				     .upgrade = run->upgrade };
 	struct mr_reason why;
 
 	if (run->next == NULL || run->display.now == NULL ||
-	    run->display.before == NULL)
+	    run->display.before == NULL || run->upgrade == NULL)
 		return print_why(run, "no memory for statistics");
 	if (run->writer == NULL)
 		return print_why(run, "no thread for stdout");
@@ -369,6 +398,8 @@ static int start_and_forward(struct running *run)
 		print_why(run, "note: SIGHUP was ignored at the start, so it "
 			       "does not reload the configuration");
 	unblock_stderr();
+	if (config->plane->is_taken_over && upgrade_take(config, &why) < 0)
+		return print_why(run, why.text);
 	if (!config->options.is_quiet)
 		dataplane_print_map(run->plane);
 	run->start_ns = view.start_ns = mr_ctx_now_ns(run->plane->ctx);
@@ -383,6 +414,8 @@ static int start_and_forward(struct running *run)
 	run_ports_begin(&run->ports, config);
 	run->is_ready_known = notify("READY=1");
 	forward_until_told(run);
+	if (run->is_handed_over)
+		return leave_run(run);
 	(void)notify("STOPPING=1");
 	return finish_run(run);
 }
@@ -403,6 +436,7 @@ int run(const struct run_config *config)
 			     .now = new_snapshot(config),
 			     .before = new_snapshot(config) },
 		.next = new_snapshot(config),
+		.upgrade = upgrade_create(config),
 	};
 	const int status = start_and_forward(&all);
 
@@ -411,5 +445,6 @@ int run(const struct run_config *config)
 	snapshot_destroy(all.display.before);
 	snapshot_destroy(all.display.now);
 	snapshot_destroy(all.next);
+	upgrade_destroy(all.upgrade);
 	return status;
 }

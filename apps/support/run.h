@@ -69,6 +69,14 @@ struct run_config {
 	void (*hang_up)(void *app); /* SIGHUP: reload the configuration */
 	/* The workers have ended: drop the frames held in queues. */
 	void (*give_up)(void *app);
+	/*
+	 * `mrctl upgrade`: put the program's state into the parcel's folder,
+	 * while the workers are stopped; in the new process, take it from there
+	 * before they start. take_state() returns 0, or -errno with a reason.
+	 */
+	void (*put_state)(void *app, struct mr_parcel *parcel);
+	int (*take_state)(void *app, struct mr_parcel *parcel,
+			  struct mr_reason *ret_why);
 	const struct run_fd *fds;
 	uint32_t n_fds; /* at most MAX_RUN_FDS */
 	/* One of fds ends the program; captures that were read do not: their

@@ -227,7 +227,7 @@ bool run_ports_poll(struct run_ports *all)
 		look_for_loss(&all->ports[p]);
 	if (all->is_lost)
 		return true;
-	if (!config->ends_by_fd)
+	if (!config->ends_by_fd && !all->is_frozen)
 		repair_ports(all);
 	if (config->polled != NULL)
 		config->polled(config->app);

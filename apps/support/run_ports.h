@@ -36,6 +36,7 @@ struct run_ports {
 	const struct run_config *config;
 	struct run_port ports[MAX_PORTS];
 	bool is_lost; /* a port was lost, with --exit-on-port-loss */
+	bool is_frozen; /* they are being handed over: neither add nor reopen */
 	bool has_new_queues; /* some queues have no worker yet */
 };
 

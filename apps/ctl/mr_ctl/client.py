@@ -126,11 +126,12 @@ class Connection:
             raise Refused(f"{self.path}: the answer is not a JSON object")
         return answer
 
-    def ask(self, verb: str, **args: Any) -> Iterator[Object]:
-        """Yield the objects of the answer; the last one has "end". Raises Refused."""
+    def ask(self, verb: str, limit_s: float = LIMIT_S, /, **args: Any) -> Iterator[Object]:
+        """Yield the objects of the answer; the last one has "end". Raises Refused, also if one
+        takes longer than limit_s."""
         self._send(verb, args)
         while True:
-            answer = self._next(time.monotonic() + LIMIT_S)
+            answer = self._next(time.monotonic() + limit_s)
             if "error" in answer:
                 raise Refused(str(answer["error"]))
             yield answer

@@ -2,6 +2,7 @@
 """The command line of mrctl."""
 
 import json
+import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ usage: mrctl [options] list
        mrctl [options] plan FILE
        mrctl [options] apply FILE
        mrctl [options] dump
+       mrctl [options] upgrade
        mrctl [options] nat sessions [FILTER]
        mrctl [options] nat clear FILTER|all
        mrctl [options] nat neighbours [flush [ADDRESS]]
@@ -39,8 +41,10 @@ OPTIONS = [
     Option("filter", "EXPR", "capture, trace: only frames that match (pcap-filter(7))"),
     Option("write", "FILE", "capture: write pcapng; - is standard output"),
     Option("snap", "N", "capture: N bytes of each frame (default all)"),
+    Option("binary", "PATH", "upgrade: the new program (default: its own path)"),
     Option("sort", "BY", "watch: sort ports by name, rx, tx or drops"),
 ]
+START_S = 45  # for the new program; it has 30 to start
 Given = dict[str, list[str]]
 
 
@@ -109,6 +113,19 @@ def _dump(connection: Connection, given: Given, words: list[str]) -> int:
     del words
     found = connection.ask_one("dump")["settings"]
     return _print(given, [found], lambda: print("\n".join(settings.document(found))))
+
+
+def _upgrade(connection: Connection, given: Given, words: list[str]) -> int:
+    del words
+    args = {}
+    if "binary" in given:
+        args["binary"] = os.path.abspath(given["binary"][-1])
+    (end,) = connection.ask("upgrade", START_S, **args)
+    return _print(
+        given,
+        [end],
+        lambda: print(f"process {end['pid']} goes on after {end['gap_us'] / 1000:.1f} ms"),
+    )
 
 
 def _sessions(connection: Connection, given: Given, words: list[str]) -> int:
@@ -233,6 +250,7 @@ VERBS = {
     ("plan",): Verb(_plan, 1, 1, "needs a file"),
     ("apply",): Verb(_apply, 1, 1, "needs a file"),
     ("dump",): Verb(_dump),
+    ("upgrade",): Verb(_upgrade, options=("json", "binary")),
     ("nat", "sessions"): Verb(_sessions, 0, 1),
     ("nat", "clear"): Verb(_clear, 1, 1, "needs a filter, or all", ("json", "now")),
     ("nat", "neighbours"): Verb(_neighbours, 0, 2),

@@ -249,7 +249,8 @@ TEST(requests_are_answered_in_order)
 	serve(&bed);
 	assert_says(heard(fd), "\"verbs\":[\"hello\",\"stats\",\"config\","
 			       "\"set\",\"capture\",\"trace\",\"plan\","
-			       "\"apply\",\"dump\",\"wait\",\"flood\"]");
+			       "\"apply\",\"dump\",\"upgrade\",\"wait\","
+			       "\"flood\"]");
 	assert_ended(fd);
 	close_bed(&bed);
 }

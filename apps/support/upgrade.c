@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The successor is a child with the same arguments, credentials and cgroup. A
+ * variable of its environment has the number of its end of a socketpair, so
+ * nobody else can take over.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <poll.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <millrace/experimental/hand_over.h>
+
+#include "notify.h"
+#include "run.h"
+#include "text.h"
+#include "upgrade.h"
+
+#define VARIABLE "MILLRACE_TAKE_OVER_FD"
+
+enum {
+	CHILD_FD = 3,
+	START_MS = 30000, /* for the successor to start */
+	MAX_ARGS = 256,
+	NS_PER_MS = 1000000,
+};
+
+extern char **environ;
+
+/* ---- in the new process ---- */
+
+static int find_fd(void)
+{
+	const char *text = getenv(VARIABLE);
+	socklen_t n = sizeof(int);
+	int fd, type;
+	char *end;
+
+	if (text == NULL)
+		return -1;
+	fd = (int)strtoul(text, &end, 10);
+	unsetenv(VARIABLE); /* children have other sockets */
+	if (*end != '\0' || getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) < 0 ||
+	    type != SOCK_SEQPACKET || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+		return -1;
+	return fd;
+}
+
+int upgrade_fd(void)
+{
+	static int fd = -2; /* not looked for */
+
+	if (fd == -2)
+		fd = find_fd();
+	return fd;
+}
+
+void upgrade_refuse(const char *why)
+{
+	if (upgrade_fd() >= 0)
+		mr_dataplane_refuse(upgrade_fd(), why);
+}
+
+int upgrade_take(const struct run_config *config, struct mr_reason *ret_why)
+{
+	struct mr_dataplane *dp = config->plane->open;
+	struct mr_parcel *parcel;
+	int err = mr_dataplane_take_state(dp, &parcel, ret_why);
+
+	if (err == 0 && config->take_state != NULL) {
+		mr_parcel_enter(parcel, "app");
+		err = config->take_state(config->app, parcel, ret_why);
+	}
+	if (err == 0 && config->control != NULL)
+		err = control_take(config->control, parcel, ret_why);
+	if (err < 0)
+		upgrade_refuse(ret_why->text);
+	else
+		err = mr_dataplane_own(dp, ret_why);
+	if (err < 0 && config->control != NULL)
+		control_leave(config->control);
+	return err < 0 ? -1 : 0;
+}
+
+/* ---- in the old process ---- */
+
+struct upgrade {
+	const struct run_config *config;
+	int fd; /* -1: there is no successor */
+	pid_t pid;
+	uint64_t end_ns;
+	bool is_offered;
+	bool is_done;  /* the successor has everything */
+	bool has_news; /* for the verb */
+	uint64_t n_gap_us;
+	struct mr_reason why;
+};
+
+struct upgrade *upgrade_create(const struct run_config *config)
+{
+	struct upgrade *upgrade = calloc(1, sizeof(*upgrade));
+
+	if (upgrade != NULL) {
+		upgrade->config = config;
+		upgrade->fd = -1;
+	}
+	return upgrade;
+}
+
+void upgrade_destroy(struct upgrade *upgrade)
+{
+	if (upgrade != NULL && upgrade->fd >= 0)
+		close(upgrade->fd);
+	free(upgrade);
+}
+
+int upgrade_socket(const struct upgrade *upgrade)
+{
+	return upgrade->fd;
+}
+
+bool upgrade_is_running(const struct upgrade *upgrade)
+{
+	return upgrade->fd >= 0;
+}
+
+static uint64_t now_ns(const struct upgrade *upgrade)
+{
+	return mr_ctx_now_ns(upgrade->config->plane->ctx);
+}
+
+/* Whether only its user or root can change what is at a path. */
+static bool is_safe(const char *path, mode_t type)
+{
+	struct stat found;
+
+	return stat(path, &found) == 0 && (found.st_mode & S_IFMT) == type &&
+	       (found.st_uid == 0 || found.st_uid == geteuid()) &&
+	       ((found.st_mode & (S_IWGRP | S_IWOTH)) == 0 ||
+		(type == S_IFDIR && found.st_mode & S_ISVTX));
+}
+
+static int check_binary(const char *path, struct mr_reason *ret_why)
+{
+	char folder[PATH_MAX];
+
+	if (access(path, X_OK) < 0)
+		return fail_with(ret_why, -errno, "%s: %s", path,
+				 mr_strerror(errno));
+	snprintf(folder, sizeof(folder), "%s", path);
+	if (!is_safe(path, S_IFREG) || !is_safe(dirname(folder), S_IFDIR))
+		return fail_with(ret_why, -EPERM,
+				 "%s: others than root and this program's user "
+				 "can change it; fix its owner and mode, or "
+				 "those of its directory",
+				 path);
+	return 0;
+}
+
+/* The path of this program: what is there now may be newer. */
+static int own_path(char path[PATH_MAX], struct mr_reason *ret_why)
+{
+	static const char gone[] = " (deleted)";
+	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
+
+	if (n < 0)
+		return fail_with(ret_why, -errno, "/proc/self/exe: %s",
+				 mr_strerror(errno));
+	path[n] = '\0';
+	n -= (ssize_t)sizeof(gone) - 1;
+	if (n > 0 && strcmp(path + n, gone) == 0)
+		path[n] = '\0';
+	return 0;
+}
+
+/* The arguments of this process; to be freed, first the words' memory. */
+static char **own_arguments(char **ret_memory)
+{
+	char **words = calloc(MAX_ARGS + 1, sizeof(words[0]));
+	FILE *file = fopen("/proc/self/cmdline", "re");
+	size_t n_bytes = 0, n = 0;
+	ssize_t n_read = -1;
+
+	*ret_memory = NULL;
+	if (file != NULL) /* all of it: no newline is expected */
+		n_read = getdelim(ret_memory, &n_bytes, EOF, file);
+	if (file != NULL)
+		fclose(file);
+	for (ssize_t at = 0; words != NULL && at < n_read && n < MAX_ARGS;
+	     at += (ssize_t)strlen(*ret_memory + at) + 1)
+		words[n++] = *ret_memory + at;
+	return words;
+}
+
+static int spawn(const char *path, int child_fd, pid_t *ret_pid)
+{
+	posix_spawn_file_actions_t actions;
+	char *memory, **arguments = own_arguments(&memory);
+	int err = ENOMEM;
+
+	if (arguments != NULL && arguments[0] != NULL &&
+	    posix_spawn_file_actions_init(&actions) == 0) {
+		/* The copy is not close-on-exec. */
+		err = posix_spawn_file_actions_adddup2(&actions, child_fd,
+						       CHILD_FD);
+		if (err == 0)
+			err = posix_spawn(ret_pid, path, &actions, NULL,
+					  arguments, environ);
+		posix_spawn_file_actions_destroy(&actions);
+	}
+	free(arguments);
+	free(memory);
+	return -err;
+}
+
+/* Start the successor. 0, or -errno with a reason. */
+static int start(struct upgrade *upgrade, const char *binary,
+		 struct mr_reason *ret_why)
+{
+	char path[PATH_MAX];
+	int fds[2], err = 0;
+
+	if (binary == NULL)
+		err = own_path(path, ret_why);
+	else
+		snprintf(path, sizeof(path), "%s", binary);
+	if (err == 0)
+		err = check_binary(path, ret_why);
+	if (err < 0)
+		return err;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+		return fail_with(ret_why, -errno, "socketpair: %s",
+				 mr_strerror(errno));
+	setenv(VARIABLE, "3", 1);
+	err = spawn(path, fds[1], &upgrade->pid);
+	unsetenv(VARIABLE);
+	close(fds[1]);
+	if (err < 0) {
+		close(fds[0]);
+		return fail_with(ret_why, err, "%s: %s", path,
+				 mr_strerror(-err));
+	}
+	upgrade->fd = fds[0];
+	upgrade->end_ns = now_ns(upgrade) + (uint64_t)START_MS * NS_PER_MS;
+	upgrade->is_offered = false;
+	return 0;
+}
+
+/* The successor failed: end it, and go on. */
+static void give_up(struct upgrade *upgrade)
+{
+	kill(upgrade->pid, SIGKILL);
+	(void)waitpid(upgrade->pid, NULL, 0);
+	close(upgrade->fd);
+	upgrade->fd = -1;
+	upgrade->has_news = true;
+	print_error("%s: upgrade: %s; this process goes on",
+		    upgrade->config->plane->program, upgrade->why.text);
+}
+
+static void put_all(struct mr_parcel *parcel, void *opaque)
+{
+	const struct run_config *config = opaque;
+
+	mr_parcel_enter(parcel, "app");
+	if (config->put_state != NULL)
+		config->put_state(config->app, parcel);
+	if (config->control != NULL)
+		control_put(config->control, parcel);
+}
+
+/* Stop, and hand over. False: this process goes on, or cannot. */
+static bool hand_over(struct upgrade *upgrade)
+{
+	const struct run_config *config = upgrade->config;
+	const uint64_t begin_ns = now_ns(upgrade);
+	struct mr_reason why;
+
+	if (dataplane_pause(config->plane, config->drop, config->workers,
+			    &upgrade->why) < 0) {
+		print_error("%s: %s", config->plane->program,
+			    upgrade->why.text);
+		_exit(1); /* a worker still uses its queues */
+	}
+	if (mr_dataplane_hand_over(config->plane->open, put_all,
+				   (void *)(uintptr_t)config,
+				   &upgrade->why) == 0) {
+		upgrade->n_gap_us = (now_ns(upgrade) - begin_ns) / 1000;
+		return true;
+	}
+	if (dataplane_resume(config->plane, config->work, config->workers,
+			     &why) == 0)
+		return false;
+	print_error("%s: %s", config->plane->program, why.text);
+	_exit(1);
+}
+
+static void tell_systemd(pid_t pid)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "MAINPID=%d", (int)pid);
+	(void)notify(text);
+}
+
+bool upgrade_serve(struct upgrade *upgrade)
+{
+	struct pollfd ready = { .fd = upgrade->fd, .events = POLLIN };
+
+	if (upgrade->fd < 0)
+		return false;
+	if (poll(&ready, 1, 0) == 0) {
+		if (now_ns(upgrade) < upgrade->end_ns)
+			return false;
+		fail_with(&upgrade->why, 0,
+			  "the new process was not ready within %d s",
+			  START_MS / 1000);
+		give_up(upgrade);
+	} else if (!upgrade->is_offered) {
+		upgrade->is_offered =
+			mr_dataplane_offer(upgrade->config->plane->open,
+					   upgrade->fd, &upgrade->why) == 0;
+		if (!upgrade->is_offered)
+			give_up(upgrade);
+	} else if (hand_over(upgrade)) {
+		upgrade->is_done = upgrade->has_news = true;
+		tell_systemd(upgrade->pid);
+	} else {
+		give_up(upgrade);
+	}
+	return upgrade->is_done;
+}
+
+bool upgrade_answer(struct control_request *r, void *opaque)
+{
+	struct upgrade *upgrade = control_view_of(opaque)->upgrade;
+	bool *is_waiting = r->state;
+	const char *binary = NULL;
+	struct mr_reason why;
+
+	if (*is_waiting && !upgrade->has_news)
+		return false;
+	if (*is_waiting)
+		return upgrade->is_done ?
+			       control_end(
+				       r,
+				       json_pack(
+					       "{s:i, s:I}", "pid",
+					       (int)upgrade->pid, "gap_us",
+					       (json_int_t)upgrade->n_gap_us)) :
+			       control_fail(r,
+					    "upgrade: %s; the old process "
+					    "goes on",
+					    upgrade->why.text);
+	if (!control_args(r, "{s?s}", "binary", &binary))
+		return true;
+	if (r->uid != 0 && r->uid != geteuid())
+		return control_fail(r, "upgrade: only for root and the "
+				       "program's own user");
+	if (upgrade->fd >= 0)
+		return control_fail(r, "upgrade: one is under way");
+	upgrade->has_news = false;
+	if (start(upgrade, binary, &why) < 0)
+		return control_fail(r, "upgrade: %s", why.text);
+	*is_waiting = true;
+	return false;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * `mrctl upgrade`: the program starts its successor, which may be another
+ * version, and hands over its data plane, sockets and tables.
+ *
+ *     this process                     its successor
+ *     upgrade_answer(): starts it      runs main() with the same arguments
+ *     upgrade_serve(): offers     <--  dataplane_open()
+ *       hands over, ends          <--  upgrade_take(), from run()
+ */
+#ifndef SUPPORT_UPGRADE_H
+#define SUPPORT_UPGRADE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "control.h"
+
+struct run_config;
+
+/* The socket to the process that started this one to take over; -1: none. It
+ * stays open as long as the process. */
+int upgrade_fd(void);
+/* Tell that process why this one ends. */
+void upgrade_refuse(const char *why);
+
+/* In the new process: get the state, and own the data plane. Returns 0, or -1
+ * with a message for the user. */
+int upgrade_take(const struct run_config *config, struct mr_reason *ret_why);
+
+/* In the old process. */
+struct upgrade;
+
+/* NULL: no memory. config outlives it. */
+struct upgrade *upgrade_create(const struct run_config *config);
+void upgrade_destroy(struct upgrade *upgrade);
+/* The socket to the successor, to be watched; -1: none. */
+int upgrade_socket(const struct upgrade *upgrade);
+/* It is readable, or time has passed. True: the successor has everything. */
+bool upgrade_serve(struct upgrade *upgrade);
+/* Whether a successor is starting: ports stay as they are meanwhile. */
+bool upgrade_is_running(const struct upgrade *upgrade);
+
+/* A verb of every application. */
+enum { UPGRADE_STATE_BYTES = sizeof(bool) };
+control_answer_fn upgrade_answer;
+
+#endif
