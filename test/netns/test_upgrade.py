@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mrctl upgrade: no frame is lost, and at each moment one process forwards."""
+import ctypes
+import json
+import os
+import shutil
+import signal
+import stat
+import threading
+import time
+
+import pytest
+from host import limit
+from lib import invariants, talk
+from lib.forwarder import Bridge, frames_of
+from lib.namespaces import run, wait_until
+from lib.process import BUILD, L2FWD, ask_ctl
+from lib.wire import number_of
+
+PR_SET_CHILD_SUBREAPER = 36
+FAULT = BUILD / "test/netns/libfault.so"
+GAP_S = 0.1  # between two upgrades
+RATE, BATCH, RING = 20000, 64, 2048  # frames
+N_UPGRADES = 50
+# The messages of each side, in their order.
+STEPS = [(side, call, number) for side, call, numbers in (
+    ("new", "sendmsg", 3), ("new", "recvmsg", 4),
+    ("old", "recvmsg", 3), ("old", "sendmsg", 4))
+    for number in range(1, numbers + 1)]
+
+
+@pytest.fixture(autouse=True)
+def children():
+    """Successors become children of this process when their parents end."""
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    yield
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+class Line(Bridge):
+    """mr-l2fwd between two hosts, and whichever process follows it."""
+
+    def __init__(self, lab, star, *options):
+        super().__init__(lab, star, "--instance", "line", *options)
+        lab.checks.remove(self.check_end)
+        self.lab = lab
+        self.star = star
+        self.pids = [self.pid]
+        lab.closing(self)
+
+    def close(self):
+        for pid in self.pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+    def running(self):
+        """The processes of this program, in its namespace."""
+        found = run("ip", "netns", "pids", self.star.middle.name).stdout
+        return [int(word) for word in found.split()]
+
+    def upgrade(self, *words):
+        """The answer of mrctl, or its error as text."""
+        done = ask_ctl(self.lab, "-n", "line", "--json", *words, "upgrade")
+        if done.returncode != 0:
+            return done.stderr.strip()
+        answer = json.loads(done.stdout)
+        self.pids.append(answer["pid"])
+        return answer
+
+    def stations(self):
+        """What it has learned: MAC addresses and ports."""
+        lines = ask_ctl(self.lab, "-n", "line", "--json", "l2", "fdb").stdout.splitlines()
+        return {(one["mac"], one["port"]) for one in map(json.loads, lines)}
+
+    def stop_last(self):
+        """End the process that runs now; its last object, checked."""
+        if len(self.pids) == 1:
+            return self.stop()
+        os.kill(self.pids[-1], signal.SIGINT)
+        _, status = os.waitpid(self.pids[-1], 0)
+        assert os.waitstatus_to_exitcode(status) == 0, self.err.text()
+        final = self.snapshots()[-1]
+        invariants.check_final(final)
+        return final
+
+    def stream(self, n):
+        """Send frames of each side from threads of their own. A function that
+        waits for them, and returns what each side got."""
+        got = [[], []]
+        sent = [frames_of(way, n) for way in range(2)]
+
+        def receive(way):
+            got[way] = self.wires[1 - way].receive_until_quiet(2.0, limit(120.0))
+
+        threads = [threading.Thread(target=receive, args=(way,)) for way in range(2)]
+        threads += [threading.Thread(target=self.wires[way].send_all,
+                                     args=(sent[way], BATCH, BATCH / RATE)) for way in range(2)]
+        for thread in threads:
+            thread.start()
+
+        def join():
+            for thread in threads:
+                thread.join()
+            return sent, got
+        return join
+
+
+def check_all(line, sent, got, final, gap_s):
+    """All came, once, in order. Where the machine stopped for longer than the ring lasts, frames
+    are lost, and each is counted."""
+    for way, port in enumerate(final["ports"]):
+        assert line.wires[1 - way].lost() == 0
+        came = set(map(number_of, got[way]))
+        assert got[way] == [data for data in sent[way] if number_of(data) in came]
+        n_lost = len(sent[way]) - len(got[way])
+        assert n_lost == sum(invariants.drops(port, "rx").values()), (n_lost, port)
+        assert n_lost == 0 or gap_s * RATE > RING / 2, f"{n_lost} lost in a gap of {gap_s} s"
+
+
+def upgrade_under_traffic(line, n_upgrades, n_frames):
+    line.exchange(10)
+    join = line.stream(n_frames)
+    gaps = []
+    for _ in range(n_upgrades):
+        answer = line.upgrade()
+        assert isinstance(answer, dict), answer
+        gaps.append(answer["gap_us"])
+        time.sleep(GAP_S)
+    sent, got = join()
+    print(f"gap: median {sorted(gaps)[len(gaps) // 2]} us, most {max(gaps)} us")
+    final = line.stop_last()
+    check_all(line, sent, got, final, max(gaps) / 1e6)
+    # Counters go on, over all processes.
+    for way, port in enumerate(final["ports"]):
+        assert invariants.total(port, "rx", "delivered") == len(got[way]) + 10, port
+    assert line.process.wait(10) == 0
+    return final
+
+
+@pytest.mark.short
+def test_no_frame_is_lost_or_doubled(lab, star):
+    upgrade_under_traffic(Line(lab, star, "--ring", RING), 5, 20000)
+
+
+def test_fifty_in_a_row(lab, star):
+    upgrade_under_traffic(Line(lab, star, "--ring", RING), N_UPGRADES, 200000)
+
+
+def test_stations_and_connections_stay(lab, star):
+    line = Line(lab, star, "--mode", "learn")
+    assert talk.ping(star.hosts[0], star.address(1)) == 3
+    before = line.stations()
+    done = threading.Event()
+
+    def upgrade():
+        while not done.is_set():
+            assert isinstance(line.upgrade(), dict)
+            time.sleep(GAP_S)
+
+    thread = threading.Thread(target=upgrade)
+    thread.start()
+    try:
+        talk.tcp(star.hosts[0], star.hosts[1], star.address(1), 16 << 20)
+    finally:
+        done.set()
+        thread.join()
+    assert line.stations() == before
+    assert line.stop_last()["fdb"]["learned"] == 2
+    assert len(line.pids) > 2
+
+
+def check_goes_on(line):
+    """The first process forwards, and is the only one."""
+    line.exchange(50)
+    wait_until("one process", lambda: line.running() == [line.pid])
+    line.stop_last()
+
+
+def test_what_cannot_be_started_is_refused(lab, star):
+    line = Line(lab, star)
+    missing = lab.tmp_path / "missing"
+    assert "No such file" in line.upgrade("--binary", missing)
+    other = lab.tmp_path / "mr-l2fwd"
+    shutil.copy(L2FWD, other)
+    other.chmod(0o777)
+    assert "can change it" in line.upgrade("--binary", other)
+    other.chmod(0o755)
+    lab.tmp_path.chmod(0o777)
+    assert "can change it" in line.upgrade("--binary", other)
+    lab.tmp_path.chmod(0o700)
+    other.write_text("#!/bin/sh\nexit 3\n")
+    assert "the other process is gone" in line.upgrade("--binary", other)
+    other.write_text(f"#!/bin/sh\nexec {L2FWD} --json --mode macswap p0\n")
+    assert "needs a restart" in line.upgrade("--binary", other)
+    other.write_text(f"#!/bin/sh\nexec {L2FWD} --json --ring 512 p0 p1\n")
+    assert "needs a restart" in line.upgrade("--binary", other)
+    check_goes_on(line)
+
+
+def test_another_user_may_not(lab, star):
+    line = Line(lab, star)
+    mode = stat.S_IMODE((lab.tmp_path / "line.sock").stat().st_mode)
+    assert mode == 0o600
+    check_goes_on(line)
+
+
+def faulty(lab, star, monkeypatch, side, call, number, sig):
+    monkeypatch.setenv("LD_PRELOAD", str(FAULT))
+    monkeypatch.setenv("FAULT", f"{side}:{call}:{number}:{int(sig)}")
+    line = Line(lab, star)
+    monkeypatch.delenv("LD_PRELOAD")
+    line.exchange(10)
+    return line
+
+
+@pytest.mark.parametrize("side,call,number", STEPS)
+def test_killed_at_a_step(lab, star, monkeypatch, side, call, number):
+    """Exactly one process forwards, or none is left and nothing is attached."""
+    line = faulty(lab, star, monkeypatch, side, call, number, signal.SIGKILL)
+    line.upgrade()
+    if (side, call, number) == ("old", "recvmsg", 3):
+        who = "new"  # it has all, and does not need an answer
+    elif side == "new" and (call, number) != ("sendmsg", 3):
+        who = "old"
+    else:
+        who = "none"  # the other one has nothing yet, or nothing any more
+    n_wanted = 0 if who == "none" else 1
+    wait_until(f"{who}: {n_wanted} left", lambda: len(line.running()) == n_wanted)
+    if who != "none":
+        line.exchange(50)
+        (pid,) = line.running()
+        assert (pid == line.pid) == (who == "old")
+        os.kill(pid, signal.SIGINT)
+    wait_until("no process", lambda: not line.running())
+    for port in star.ports:
+        wait_until("no program", lambda port=port: not star.has_program(port))
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_stopped_too_long(lab, star, monkeypatch, number):
+    """The old process goes on after two seconds; the other one, when it wakes,
+    touches nothing."""
+    line = faulty(lab, star, monkeypatch, "new", "recvmsg", number + 1, signal.SIGSTOP)
+    answer = line.upgrade()
+    if number == 2:
+        assert "did not go on within 2 s" in answer
+    check_goes_on(line)
