@@ -170,8 +170,27 @@ static uint32_t tap_poll(struct mr_port *base)
 	return 1;
 }
 
+/* The queue of another process. */
+static int take_queue(struct tap_port *port, uint32_t i,
+		      struct mr_parcel *parcel, struct mr_reason *reason)
+{
+	char name[MR_PARCEL_NAME_BYTES];
+	struct ifreq request;
+	int fd;
+
+	snprintf(name, sizeof(name), "queue/%u", i);
+	fd = mr_parcel_take_fd(parcel, name);
+	if (fd >= 0)
+		port->fds[port->n_fds++] = fd;
+	if (fd >= 0 && ioctl(fd, TUNGETIFF, &request) == 0)
+		return 0;
+	return mr_fail(reason, -EPROTO, "%s: the state lacks queue %u",
+		       port->base.info->name, i);
+}
+
+/* From a parcel, unless it is NULL. */
 static int make_queues(struct tap_port *port, const struct tap_options *o,
-		       struct mr_reason *reason)
+		       struct mr_parcel *parcel, struct mr_reason *reason)
 {
 	struct mr_port *base = &port->base;
 	int err = mr_port_make_queues(base, o->n_queues, sizeof(struct tap_rxq),
@@ -181,7 +200,8 @@ static int make_queues(struct tap_port *port, const struct tap_options *o,
 		struct tap_rxq *rxq = (struct tap_rxq *)base->rxqs[i];
 		struct tap_txq *txq = (struct tap_txq *)base->txqs[i];
 
-		err = add_queue(port, o, reason);
+		err = parcel == NULL ? add_queue(port, o, reason) :
+				       take_queue(port, i, parcel, reason);
 		rxq->fd = txq->fd = rxq->base.queue.fd = port->fds[i];
 		rxq->base.queue.arm = mri_tap_rx_arm;
 		rxq->base.burst = mri_tap_rx_burst;
@@ -214,8 +234,8 @@ static void tap_close(struct mr_port *base)
 	}
 }
 
-static int tap_open(struct mr_port *base, const struct mr_spec *spec,
-		    struct mr_reason *reason)
+static int open_port(struct mr_port *base, const struct mr_spec *spec,
+		     struct mr_parcel *parcel, struct mr_reason *reason)
 {
 	struct tap_port *port = (struct tap_port *)base;
 	struct tap_options o;
@@ -230,7 +250,7 @@ static int tap_open(struct mr_port *base, const struct mr_spec *spec,
 			       "beside headroom and tailroom; use larger pages",
 			       base->info->name,
 			       TAP_MAX_FRAME_BYTES / MR_MAX_SEGS + 1);
-	err = make_queues(port, &o, reason);
+	err = make_queues(port, &o, parcel, reason);
 	if (err == 0)
 		err = set_offloads(port, &o, reason);
 	if (err < 0) {
@@ -242,6 +262,51 @@ static int tap_open(struct mr_port *base, const struct mr_spec *spec,
 	snprintf(base->info->mode, sizeof(base->info->mode), "copy");
 	return 0;
 }
+
+static int tap_open(struct mr_port *base, const struct mr_spec *spec,
+		    struct mr_reason *reason)
+{
+	return open_port(base, spec, NULL, reason);
+}
+
+static int tap_take(struct mr_port *base, const struct mr_spec *spec,
+		    struct mr_parcel *parcel, struct mr_reason *reason)
+{
+	return open_port(base, spec, parcel, reason);
+}
+
+static int tap_offer(struct mr_port *base, struct mr_parcel *parcel,
+		     struct mr_reason *reason)
+{
+	const struct tap_port *port = (const struct tap_port *)base;
+	char name[MR_PARCEL_NAME_BYTES];
+
+	if (__atomic_load_n(&port->is_gone, __ATOMIC_RELAXED))
+		return mr_fail(reason, -ENODEV, "%s: the device is gone",
+			       base->info->name);
+	for (uint32_t i = 0; i < port->n_fds; i++) {
+		snprintf(name, sizeof(name), "queue/%u", i);
+		mr_parcel_put_fd(parcel, name, port->fds[i]);
+	}
+	return 0;
+}
+
+/* The kernel has all frames, and copies them. */
+static int tap_have_no_state(struct mr_port *base, struct mr_parcel *parcel,
+			     struct mr_reason *reason)
+{
+	(void)base;
+	(void)parcel;
+	(void)reason;
+	return 0;
+}
+
+static const struct mr_hand_over_ops tap_hand_over = {
+	.offer = tap_offer,
+	.take = tap_take,
+	.give = tap_have_no_state,
+	.resume = tap_have_no_state,
+};
 
 static int tap_need(struct mr_ctx *ctx, const struct mr_spec *spec,
 		    uint32_t page_bytes, uint32_t *ret_n_pages,
@@ -306,4 +371,5 @@ const struct mr_driver mr_driver_tap = {
 	.close = tap_close,
 	.poll = tap_poll,
 	.link = tap_link,
+	.hand_over = &tap_hand_over,
 };

@@ -6,6 +6,7 @@
 #include <sys/uio.h>
 
 #include <millrace/driver.h>
+#include <millrace/experimental/driver_hand_over.h>
 
 enum {
 	TAP_MAX_QUEUES = 64,

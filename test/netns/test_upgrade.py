@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import stat
+import subprocess
 import threading
 import time
 
@@ -41,7 +42,8 @@ def children():
 class Line(Bridge):
     """mr-l2fwd between two hosts, and whichever process follows it."""
 
-    def __init__(self, lab, star, *options):
+    def __init__(self, lab, star, *options, ports=("p0", "p1")):
+        star.ports = ports
         super().__init__(lab, star, "--instance", "line", *options)
         lab.checks.remove(self.check_end)
         self.lab = lab
@@ -170,6 +172,22 @@ def test_stations_and_connections_stay(lab, star):
         thread.join()
     assert line.stations() == before
     assert line.stop_last()["fdb"]["learned"] == 2
+
+
+def test_a_tap_is_handed_over(lab, star):
+    line = Line(lab, star, ports=("p0", "tap:t0,queues=2"))
+    star.middle.ip("address", "add", "10.77.0.2/24", "dev", "t0")
+    star.middle.ip("link", "set", "t0", "up")
+    assert talk.ping(star.hosts[0], "10.77.0.2") == 3
+    pings = lab.popen(star.hosts[0].command("ping", "-q", "-i", "0.002", "-c", "1000", "10.77.0.2"),
+                      stdout=subprocess.PIPE, text=True)
+    while pings.poll() is None:
+        assert isinstance(line.upgrade(), dict)
+        time.sleep(GAP_S)
+    assert " 0% packet loss" in pings.stdout.read()
+    assert len(line.pids) > 3
+    line.stop_last()
+    assert star.middle.link("t0") is None
 
 
 def check_goes_on(line):
