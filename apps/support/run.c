@@ -411,6 +411,7 @@ static int start_and_forward(struct running *run)
 	if (mr_workers_start(run->plane->workers, config->work, config->workers,
 			     &why) < 0)
 		return print_why(run, why.text);
+	upgrade_tell_start(run->plane);
 	run_ports_begin(&run->ports, config);
 	run->is_ready_known = notify("READY=1");
 	forward_until_told(run);

@@ -30,6 +30,7 @@
 enum {
 	CHILD_FD = 3,
 	START_MS = 30000, /* for the successor to start */
+	TELL_MS = 1000,   /* for its workers to start */
 	MAX_ARGS = 256,
 	NS_PER_MS = 1000000,
 };
@@ -49,7 +50,8 @@ static int find_fd(void)
 		return -1;
 	fd = (int)strtoul(text, &end, 10);
 	unsetenv(VARIABLE); /* children have other sockets */
-	if (*end != '\0' || getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) < 0 ||
+	if (*end != '\0' ||
+	    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) < 0 ||
 	    type != SOCK_SEQPACKET || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
 		return -1;
 	return fd;
@@ -89,6 +91,16 @@ int upgrade_take(const struct run_config *config, struct mr_reason *ret_why)
 	if (err < 0 && config->control != NULL)
 		control_leave(config->control);
 	return err < 0 ? -1 : 0;
+}
+
+void upgrade_tell_start(const struct dataplane *plane)
+{
+	const uint64_t now_ns = mr_ctx_now_ns(plane->ctx);
+
+	/* Only for the answer to the user. */
+	if (plane->is_taken_over)
+		(void)send(upgrade_fd(), &now_ns, sizeof(now_ns),
+			   MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 /* ---- in the old process ---- */
@@ -278,6 +290,19 @@ static void put_all(struct mr_parcel *parcel, void *opaque)
 		control_put(config->control, parcel);
 }
 
+/* When the successor's workers started; if it does not say, now. */
+static uint64_t hear_start(const struct upgrade *upgrade)
+{
+	struct pollfd ready = { .fd = upgrade->fd, .events = POLLIN };
+	uint64_t start_ns;
+
+	if (poll(&ready, 1, TELL_MS) > 0 &&
+	    recv(upgrade->fd, &start_ns, sizeof(start_ns), MSG_DONTWAIT) ==
+		    sizeof(start_ns))
+		return start_ns;
+	return now_ns(upgrade);
+}
+
 /* Stop, and hand over. False: this process goes on, or cannot. */
 static bool hand_over(struct upgrade *upgrade)
 {
@@ -294,7 +319,7 @@ static bool hand_over(struct upgrade *upgrade)
 	if (mr_dataplane_hand_over(config->plane->open, put_all,
 				   (void *)(uintptr_t)config,
 				   &upgrade->why) == 0) {
-		upgrade->n_gap_us = (now_ns(upgrade) - begin_ns) / 1000;
+		upgrade->n_gap_us = (hear_start(upgrade) - begin_ns) / 1000;
 		return true;
 	}
 	if (dataplane_resume(config->plane, config->work, config->workers,

@@ -28,6 +28,9 @@ void upgrade_refuse(const char *why);
  * with a message for the user. */
 int upgrade_take(const struct run_config *config, struct mr_reason *ret_why);
 
+/* The workers have started: tell it when. */
+void upgrade_tell_start(const struct dataplane *plane);
+
 /* In the old process. */
 struct upgrade;
 

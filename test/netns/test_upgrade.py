@@ -13,9 +13,10 @@ import time
 import pytest
 from host import limit
 from lib import invariants, talk
+from lib.broker import NOBODY, Broker, flags, forwarder
 from lib.forwarder import Bridge, frames_of
 from lib.namespaces import run, wait_until
-from lib.process import BUILD, L2FWD, ask_ctl
+from lib.process import BUILD, CTL, L2FWD, ask_ctl
 from lib.wire import number_of
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -188,6 +189,28 @@ def test_a_tap_is_handed_over(lab, star):
     assert len(line.pids) > 3
     line.stop_last()
     assert star.middle.link("t0") is None
+
+
+def test_a_port_of_the_broker_is_handed_over(lab, star):
+    """Without privileges: the new process has the old one's connection to the broker."""
+    broker = Broker(lab, star.middle)
+    before = flags(star)
+    folder = broker.folder / "control"
+    folder.mkdir()
+    os.chown(folder, NOBODY, NOBODY)
+    running = forwarder(lab, star, broker, more=["--mtu", 1400, "--control", folder / "sock"])
+    lab.checks.clear()
+    pids = []
+    for _ in range(3):
+        done = subprocess.run([CTL, "--control", folder / "sock", "--json", "upgrade"], text=True,
+                              capture_output=True, check=False, timeout=limit(60))
+        assert done.returncode == 0, done.stderr + running.err.text()
+        pids.append(json.loads(done.stdout)["pid"])
+        assert talk.udp(*star.hosts, star.address(1), n_bytes=1000) == 20
+    assert star.middle.link("p0")["mtu"] == 1400
+    os.kill(pids[-1], signal.SIGINT)
+    broker.says(" 0 KiB left")
+    assert flags(star) == before
 
 
 def check_goes_on(line):
