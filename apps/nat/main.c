@@ -9,10 +9,12 @@
 #include "config/keys.h"
 #include "control/app.h"
 #include "control/check.h"
+#include "control/hand_over.h"
 #include "control/keep.h"
 #include "control/reload.h"
 #include "control/verbs.h"
 #include "support/text.h"
+#include "support/upgrade.h"
 
 static int print_why(const char *text)
 {
@@ -48,6 +50,9 @@ static int translate_packets(struct app *app, int signal_fd)
 		.port_opened = app_port_opened,
 		.hang_up = nat_reload_hang_up,
 		.give_up = app_give_up,
+		.put_state = nat_put_state,
+		.take_state = nat_take_state,
+		.leave = nat_leave_state,
 		.fds = app->fds,
 		.n_fds = 2,
 	};
@@ -112,6 +117,7 @@ static int serve_config(struct options *options)
 	status = app_open(&app, options, &config, &error);
 	if (status != 0) {
 		print_why(error.text);
+		upgrade_refuse(error.text);
 	} else {
 		app.control = control;
 		status = translate_packets(&app, signal_fd);

@@ -331,6 +331,8 @@ static void take_last(struct running *run, double t_s)
 /* Leave everything to the successor. */
 static int leave_run(struct running *run)
 {
+	if (run->config->leave != NULL)
+		run->config->leave(run->config->app);
 	if (run->config->control != NULL)
 		control_leave(run->config->control);
 	(void)background_wait(run->writer, STDOUT_MS);

@@ -77,6 +77,8 @@ struct run_config {
 	void (*put_state)(void *app, struct mr_parcel *parcel);
 	int (*take_state)(void *app, struct mr_parcel *parcel,
 			  struct mr_reason *ret_why);
+	/* The new process has everything: leave its frames and files alone. */
+	void (*leave)(void *app);
 	const struct run_fd *fds;
 	uint32_t n_fds; /* at most MAX_RUN_FDS */
 	/* One of fds ends the program; captures that were read do not: their

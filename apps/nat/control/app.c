@@ -172,7 +172,8 @@ static int make_workers(struct app *app, struct mr_reason *ret_error)
 		return 1;
 	for (uint32_t i = 0; i < n && status == 0; i++)
 		status = make_worker(app, i, ret_error);
-	if (n > 1 && status == 0)
+	/* A port that is another process's has its rules. */
+	if (n > 1 && status == 0 && !app->plane.is_taken_over)
 		request_steering(app);
 	return status;
 }
@@ -242,7 +243,8 @@ int app_open(struct app *app, const struct options *options,
 		status = open_capture(app, ret_error);
 	if (status == 0)
 		status = nat_keep_create(app, &app->keep, ret_error) < 0 ||
-			 nat_keep_restore(app->keep, ret_error) < 0;
+			 (!app->plane.is_taken_over &&
+			  nat_keep_restore(app->keep, ret_error) < 0);
 	if (status != 0)
 		app_close(app);
 	return status;

@@ -42,8 +42,8 @@ struct app {
 };
 
 /*
- * Open everything and restore saved sessions. The app owns config from now on,
- * even on failure. Returns 0, or an exit status with a message.
+ * Open everything, and restore saved sessions unless another process has them.
+ * The app owns config from now on, even on failure. Returns 0, or an exit status with a message.
  */
 int app_open(struct app *app, const struct options *options,
 	     const struct nat_config *config, struct mr_reason *ret_error);

@@ -49,6 +49,11 @@ int nat_offload_open(struct app *app, struct mr_reason *ret_error)
 
 	if (choice == OFFLOAD_OFF)
 		return 0;
+	if (app->plane.is_taken_over)
+		return offload_refuse(program, choice,
+				      "an upgrade cannot keep it: restart "
+				      "instead",
+				      ret_error) < 0;
 	err = offload_check_ports(program, choice, app->plane.ports, NAT_SIDES,
 				  MR_RULE_FLOW, true, ret_error);
 	if (err <= 0)
