@@ -28,7 +28,8 @@ def socket_in(namespace, kind, address="0.0.0.0", port=None):
         made = socket.socket(family, kind)
     made.settimeout(LIMIT_S)
     if port is not None:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if port != 0:  # with this, two could get the same free port
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((address, port))
     return made
 
