@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* `mrctl upgrade`: the stations that were learned, and the counters. */
+#include <errno.h>
 #include <stdlib.h>
 
 #include <millrace/experimental/parcel.h>
@@ -7,8 +8,9 @@
 #include "session.h"
 
 enum {
-	FDB_LAYOUT = 1,   /* of struct station */
-	STATS_LAYOUT = 1, /* of struct forward_stats */
+	FDB_LAYOUT = 1,     /* of struct station */
+	STATS_LAYOUT = 1,   /* of struct forward_stats */
+	OFFLOAD_LAYOUT = 1, /* of struct offload_stats */
 };
 
 struct station {
@@ -58,8 +60,13 @@ void session_put_state(void *app, struct mr_parcel *parcel)
 	const struct forward_stats stats = sum_stats(session);
 
 	mr_parcel_put(parcel, "stats", STATS_LAYOUT, &stats, sizeof(stats));
-	if (session->fdb != NULL)
-		put_stations(session->fdb, parcel);
+	mr_parcel_put(parcel, "offload", OFFLOAD_LAYOUT,
+		      &session->offload_stats, sizeof(session->offload_stats));
+	if (session->fdb == NULL)
+		return;
+	put_stations(session->fdb, parcel);
+	if (session->offload != NULL)
+		offload_put(session->offload, parcel);
 }
 
 int session_take_state(void *app, struct mr_parcel *parcel,
@@ -73,15 +80,21 @@ int session_take_state(void *app, struct mr_parcel *parcel,
 				&session->forwarders[0].stats,
 				sizeof(session->forwarders[0].stats), ret_why);
 
+	if (err == 0)
+		err = mr_parcel_get(parcel, "offload", OFFLOAD_LAYOUT,
+				    &session->offload_stats,
+				    sizeof(session->offload_stats), ret_why);
 	if (err < 0 || session->fdb == NULL)
 		return err;
-	/* Without them it learns anew. */
-	if (mr_parcel_find(parcel, "fdb", FDB_LAYOUT, &bytes, &n, ret_why) < 0)
-		return 0;
+	err = mr_parcel_find(parcel, "fdb", FDB_LAYOUT, &bytes, &n, ret_why);
+	if (err < 0)
+		return err == -ENOENT ? 0 : err; /* it was in another mode */
 	stations = bytes;
 	for (size_t i = 0; i < n / sizeof(stations[0]); i++)
 		if (stations[i].port < session->plane.n_ports)
 			fdb_learn(session->fdb, stations[i].mac,
 				  stations[i].port, stations[i].seen_s);
-	return 0;
+	return session->offload == NULL ?
+		       0 :
+		       offload_take(session->offload, parcel, ret_why);
 }

@@ -51,7 +51,8 @@ static int add_default_rules(struct offload *offload, enum mode mode,
 
 		if (mr_rules_add(offload->rules, &rule, 1, &id) != 1)
 			return fail_with(ret_error, -EIO,
-					 "--offload: port %u accepts no rule", i);
+					 "--offload: port %u accepts no rule",
+					 i);
 		mr_rules_set(offload->rules, id, rule.to, true);
 		offload->stats.n_active++;
 	}
@@ -89,13 +90,15 @@ static int watch_addresses(struct offload *offload, struct fdb *fdb,
 
 int offload_open(struct offload **ret_offload, const struct options *options,
 		 struct mr_port *const *ports, uint32_t n_ports,
-		 struct fdb *fdb, struct mr_reason *ret_error)
+		 struct fdb *fdb, bool is_taken_over,
+		 struct mr_reason *ret_error)
 {
 	const struct mr_rules_config config = {
 		.size = sizeof(config),
 		.n_ports = n_ports,
 		.ports = ports,
 		.n_max = fdb != NULL ? options->fdb_limit : n_ports,
+		.hands_over = 1,
 	};
 	struct offload *offload;
 	struct mr_reason why;
@@ -115,15 +118,94 @@ int offload_open(struct offload **ret_offload, const struct options *options,
 		return offload_refuse(options->plane.program, options->offload,
 				      why.text, ret_error);
 	}
-	err = fdb != NULL ?
-		      watch_addresses(offload, fdb, ret_error) :
-		      add_default_rules(offload, options->mode, ret_error);
+	if (fdb != NULL)
+		err = watch_addresses(offload, fdb, ret_error);
+	else if (!is_taken_over) /* it has them */
+		err = add_default_rules(offload, options->mode, ret_error);
+	else
+		offload->stats.n_active = n_ports;
 	if (err < 0) {
 		offload_close(offload);
 		return err;
 	}
 	*ret_offload = offload;
 	return 1;
+}
+
+/* ---- from one process to the next ---- */
+
+enum { STATIONS_LAYOUT = 1, COUNTS_LAYOUT = 1 };
+
+/* A rule of a station that was learned. */
+struct kept_rule {
+	uint64_t word, new_ns;
+	uint32_t id, is_active;
+};
+
+static int compare_kept(const void *a, const void *b)
+{
+	const struct kept_rule *x = a, *y = b;
+
+	return (x->word > y->word) - (x->word < y->word);
+}
+
+void offload_put(const struct offload *offload, struct mr_parcel *parcel)
+{
+	struct kept_rule *kept = calloc(offload->n_places + 1, sizeof(kept[0]));
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; kept != NULL && i < offload->n_places; i++) {
+		const struct station *station = &offload->stations[i];
+
+		if (station->has_rule)
+			kept[n++] = (struct kept_rule){ station->word,
+							station->new_ns,
+							station->id,
+							station->is_active };
+	}
+	if (kept != NULL)
+		qsort(kept, n, sizeof(kept[0]), compare_kept);
+	/* Without memory the entry is missing, and the state is refused. */
+	if (kept != NULL)
+		mr_parcel_put(parcel, "rules", STATIONS_LAYOUT, kept,
+			      n * sizeof(kept[0]));
+	free(kept);
+}
+
+int offload_take(struct offload *offload, const struct mr_parcel *parcel,
+		 struct mr_reason *ret_error)
+{
+	const void *kept = NULL;
+	size_t n_bytes = 0;
+	const int err = mr_parcel_find(parcel, "rules", STATIONS_LAYOUT, &kept,
+				       &n_bytes, ret_error);
+	uint32_t n_found = 0;
+
+	if (err < 0)
+		return err;
+	for (uint32_t i = 0; i < offload->n_places; i++) {
+		const struct kept_rule wanted = { fdb_word(offload->fdb, i), 0,
+						  0, 0 };
+		const struct kept_rule *found =
+			bsearch(&wanted, kept, n_bytes / sizeof(wanted),
+				sizeof(wanted), compare_kept);
+		struct station *station = &offload->stations[i];
+
+		if (wanted.word == 0 || found == NULL)
+			continue;
+		*station = (struct station){ .word = found->word,
+					     .new_ns = found->new_ns,
+					     .id = found->id,
+					     .is_active = found->is_active,
+					     .has_rule = true };
+		offload->stats.n_active += found->is_active;
+		offload->stats.n_pending += !found->is_active;
+		n_found++;
+	}
+	return n_found == n_bytes / sizeof(struct kept_rule) ?
+		       0 :
+		       fail_with(ret_error, -EPROTO,
+				 "the state has rules for unknown stations");
 }
 
 void offload_close(struct offload *offload)
@@ -187,9 +269,9 @@ static void consider_rule(struct offload *offload, uint32_t place,
 	mr_rules_set(offload->rules, station->id, fdb_word_port(station->word),
 		     1);
 	/*
-	 * It may have moved meanwhile: then note_moved() came too early. All four
-	 * accesses are sequentially consistent: the worker's to the word and
-	 * the rule, and ours to the rule and the word.
+	 * It may have moved meanwhile: then note_moved() came too early. All
+	 * four accesses are sequentially consistent: the worker's to the word
+	 * and the rule, and ours to the rule and the word.
 	 */
 	if (fdb_word(offload->fdb, place) != station->word) {
 		mr_rules_set(offload->rules, station->id,

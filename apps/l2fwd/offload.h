@@ -12,6 +12,7 @@
 #ifndef OFFLOAD_H
 #define OFFLOAD_H
 
+#include <millrace/experimental/parcel.h>
 #include <millrace/millrace.h>
 
 #include "fdb.h"
@@ -27,12 +28,18 @@ struct offload_stats {
 };
 
 /*
+ * is_taken_over: the set of the process before; offload_take() gets its rules.
  * 1: rules are in use, or may be once addresses are known; 0: they are not, and
  * stderr says why if the option is on auto; -errno with a reason.
  */
 int offload_open(struct offload **ret_offload, const struct options *options,
 		 struct mr_port *const *ports, uint32_t n_ports,
-		 struct fdb *fdb, struct mr_reason *ret_error);
+		 struct fdb *fdb, bool is_taken_over,
+		 struct mr_reason *ret_error);
+/* In mode learn: put the rules of stations; take them, once these are known. */
+void offload_put(const struct offload *offload, struct mr_parcel *parcel);
+int offload_take(struct offload *offload, const struct mr_parcel *parcel,
+		 struct mr_reason *ret_error);
 /* Frames reach the workers again, and the counters are final. */
 void offload_stop(struct offload *offload);
 /* NULL is allowed. */

@@ -145,7 +145,8 @@ int session_open(struct session *session, struct options *options,
 		status = open_capture(session, ret_error);
 	if (status == 0 && options->offload != OFFLOAD_OFF &&
 	    offload_open(&session->offload, options, session->plane.ports,
-			 session->plane.n_ports, session->fdb, ret_error) < 0)
+			 session->plane.n_ports, session->fdb,
+			 session->plane.is_taken_over, ret_error) < 0)
 		status = 1;
 	if (status != 0)
 		session_close(session);
@@ -246,7 +247,8 @@ void session_port_opened(void *app, uint32_t port_idx)
 	if (options->offload == OFFLOAD_OFF)
 		return;
 	if (offload_open(&session->offload, options, session->plane.ports,
-			 session->plane.n_ports, session->fdb, &why) < 0)
+			 session->plane.n_ports, session->fdb, false,
+			 &why) < 0)
 		print_error("mr-l2fwd: offload is off: %s", why.text);
 	else if (session->offload != NULL)
 		session->fds[1].fd = offload_fd(session->offload);

@@ -303,7 +303,7 @@ void mri_xdp_port_init(struct xdp_port *port)
 {
 	mri_xdp_lease_init(&port->lease);
 	port->promisc_fd = port->allmulti_fd = port->filter_fd = -1;
-	port->prog.copy_fd = port->prog.fd = -1;
+	port->prog.copy_fd = port->prog.taken_fd = port->prog.fd = -1;
 	port->kernel.fd = port->channels_fd = port->base.fd = -1;
 }
 

@@ -34,7 +34,8 @@ struct mri_hand_over {
 	int socket_fd;            /* of the other process; -1: none */
 	int owner_fd;             /* memory of owner */
 	uint32_t *owner;          /* atomic, enum mri_owner; NULL: none */
-	struct mr_parcel *parcel; /* received; NULL: none */
+	struct mr_parcel *offer;  /* received, of what is opened; or NULL */
+	struct mr_parcel *parcel; /* received, the state; or NULL */
 };
 
 struct mri_dataplane {

@@ -87,6 +87,7 @@ void mri_hand_close(struct mri_hand_over *hand)
 	if (hand->owner != NULL)
 		munmap(hand->owner, MRI_HAND_OWNER_BYTES);
 	mr_fd_close(hand->owner_fd);
+	mri_parcel_destroy(hand->offer);
 	mri_parcel_destroy(hand->parcel);
 	*hand = (struct mri_hand_over){ .socket_fd = -1, .owner_fd = -1 };
 }

@@ -97,7 +97,7 @@ int mr_dataplane_take_over(int socket_fd,
 				reterr_reason);
 	if (err == 0)
 		err = mri_dataplane_make(&config, parcel, &dp, reterr_reason);
-	mri_parcel_destroy(parcel);
+	hand.offer = parcel;
 	if (err < 0) {
 		mri_hand_close(&hand);
 		mr_ctx_destroy(own_ctx);
@@ -148,7 +148,7 @@ int mr_dataplane_own(struct mr_dataplane *base, struct mr_reason *reterr_reason)
 		return mr_fail(reterr_reason, -ECANCELED,
 			       "it took too long: the old process went on");
 	for (uint32_t p = 0; p < base->n_ports; p++)
-		dp->ports[p]->is_away = 0;
+		mri_port_own(dp->ports[p]);
 	/* Even if it is gone by now. */
 	(void)mri_hand_say(base->ctx, dp->hand.socket_fd, "taken", 0, NULL, 0,
 			   NULL);

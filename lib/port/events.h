@@ -12,6 +12,8 @@
 enum { MRI_KEPT_DROPS = 32 };
 
 /* A device drop. */
+struct mr_parcel;
+
 struct mri_kept_drop {
 	char name[40];
 	uint64_t value;
@@ -55,6 +57,9 @@ struct mri_events {
 	mr_port_event_fn *fn;
 	void *opaque;
 	struct mri_kept kept;
+	/* Of a port that is being taken over: what was offered; NULL: none. */
+	struct mr_parcel *parcel;
+	uint32_t number; /* of the port's folder in it */
 };
 
 /* events: zeroed memory that belongs to the port. */

@@ -28,9 +28,25 @@ static void enter(struct mr_parcel *parcel, uint32_t i)
 	mr_parcel_enter(parcel, folder);
 }
 
+static struct mri_events *events_of(const struct mr_port *port)
+{
+	return port->events;
+}
+
 static struct mri_kept *kept_of(const struct mr_port *port)
 {
-	return &((struct mri_events *)port->events)->kept;
+	return &events_of(port)->kept;
+}
+
+void mri_port_enter(const struct mr_port *port, struct mr_parcel *parcel)
+{
+	enter(parcel, events_of(port)->number);
+}
+
+void mri_port_own(struct mr_port *port)
+{
+	port->is_away = 0;
+	events_of(port)->parcel = NULL;
 }
 
 int mri_port_offer(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,
@@ -45,13 +61,11 @@ int mri_port_offer(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,
 			       "%s: a port of driver %s cannot be handed over "
 			       "to another process",
 			       port->info->name, port->driver->name);
-	if (port->rules != NULL)
-		return mr_fail(reterr_reason, -ENOTSUP,
-			       "%s: it has rules, which cannot be handed over",
-			       port->info->name);
 	enter(parcel, i);
 	mr_parcel_put(parcel, "spec", SPEC_LAYOUT, spec, strlen(spec) + 1);
 	err = ops->offer(port, parcel, reterr_reason);
+	if (err == 0 && port->rules != NULL && port->rules_idx == 0)
+		err = mri_rules_offer(port->rules, parcel, reterr_reason);
 	mr_parcel_enter(parcel, "");
 	return err;
 }
@@ -100,6 +114,8 @@ int mri_port_take(struct mr_ctx *ctx, const char *text,
 				    reterr_reason);
 	if (err == 0) {
 		port->is_away = 1;
+		events_of(port)->parcel = parcel;
+		events_of(port)->number = i;
 		err = mri_port_start(port, &spec, n_pages, parcel,
 				     reterr_reason);
 		if (err < 0)
@@ -180,6 +196,8 @@ int mri_port_give(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,
 	enter(parcel, i);
 	put_settings(port, parcel);
 	put_stats(port, parcel);
+	if (port->rules != NULL && port->rules_idx == 0)
+		mri_rules_give(port->rules, parcel);
 	err = port->driver->hand_over->give(port, parcel, reterr_reason);
 	mr_parcel_enter(parcel, "");
 	return err;
@@ -264,6 +282,8 @@ int mri_port_resume(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,
 	err = get_settings(port, parcel, reterr_reason);
 	if (err == 0)
 		err = get_stats(port, parcel, reterr_reason);
+	if (err == 0)
+		err = mri_rules_resume(port, parcel, reterr_reason);
 	if (err == 0)
 		err = port->driver->hand_over->resume(port, parcel,
 						      reterr_reason);

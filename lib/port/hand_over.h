@@ -17,6 +17,21 @@ int mri_port_take(struct mr_ctx *ctx, const char *text,
 		  const struct mr_port_config *config, uint32_t i,
 		  struct mr_parcel *parcel, struct mr_port **ret_port,
 		  struct mr_reason *reterr_reason);
+/* The device is this process's now. */
+void mri_port_own(struct mr_port *port);
+/* Into the folder of a port that is being taken over. */
+void mri_port_enter(const struct mr_port *port, struct mr_parcel *parcel);
+
+/* rules_hand_over.c, in the folder of the set's first port. The set has the
+ * configuration; -EINVAL: the other process's has another, or none. */
+int mri_rules_offer(struct mr_rules *rules, struct mr_parcel *parcel,
+		    struct mr_reason *reterr_reason);
+int mri_rules_take(struct mr_rules *rules, struct mr_reason *reterr_reason);
+void mri_rules_give(const struct mr_rules *rules, struct mr_parcel *parcel);
+/* Of any port. -EINVAL: there are rules, and the port has no set. */
+int mri_rules_resume(struct mr_port *port, const struct mr_parcel *parcel,
+		     struct mr_reason *reterr_reason);
+
 /* The workers have stopped. */
 int mri_port_give(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,
 		  struct mr_reason *reterr_reason);

@@ -9,6 +9,7 @@
 #include <millrace/experimental/driver_offload.h>
 
 #include "base/base.h"
+#include "port/hand_over.h"
 
 _Static_assert(sizeof(struct mr_flow_way) == 64, "a cache line");
 
@@ -122,6 +123,7 @@ static struct mr_rules *alloc_rules(const struct mr_rules_config *config)
 	rules->n_hops = config->n_hops;
 	rules->first_id = config->first_id;
 	rules->id_step = config->id_step;
+	rules->hands_over = config->hands_over;
 	rules->fd = -1;
 	if (getrandom(&rules->magic, sizeof(rules->magic), 0) < 0)
 		rules->magic = 0x9e3779b9;
@@ -171,7 +173,9 @@ int mr_rules_open(const struct mr_rules_config *config,
 			       c.n_max);
 	rules->matches = matches;
 	take_ports(rules, rules);
-	err = rules->ops->open(rules, reterr_reason);
+	err = rules->ports[0]->is_away ?
+		      mri_rules_take(rules, reterr_reason) :
+		      rules->ops->open(rules, reterr_reason);
 	if (err < 0) {
 		take_ports(rules, NULL);
 		free_rules(rules);

@@ -74,6 +74,11 @@ class Line(Bridge):
         self.pids.append(answer["pid"])
         return answer
 
+    def offloaded(self):
+        """Frames that rules have forwarded."""
+        show = json.loads(ask_ctl(self.lab, "-n", "line", "--json", "show").stdout)
+        return sum(invariants.total(port, "rx", "offloaded") for port in show["ports"])
+
     def received(self):
         """Frames that the first port has received."""
         show = ask_ctl(self.lab, "-n", "line", "--json", "show", "ports").stdout
@@ -241,6 +246,30 @@ def test_a_port_of_the_broker_is_handed_over(lab, star):
     os.kill(pids[-1], signal.SIGINT)
     broker.says(" 0 KiB left")
     assert flags(star) == before
+
+
+@pytest.mark.parametrize("mode", ["patch", "learn"])
+@pytest.mark.short
+def test_rules_forward_meanwhile(lab, star, mode):
+    """Frames that match rules do not wait: the programs stay attached."""
+    for host in star.hosts:
+        host.run("ethtool", "-K", "h0", "gro", "on")
+    line = Line(lab, star, "--mode", mode, "--offload", "on")
+    line.exchange(10)
+    wait_until("rules", lambda: line.next_snapshot()["offload"]["rules"] == 2)
+    before = line.offloaded()
+    join = line.stream(20000)
+    for _ in range(5):
+        assert isinstance(line.upgrade(), dict)
+        time.sleep(GAP_S)
+    sent, got = join()
+    assert got == sent
+    assert line.offloaded() - before == 40000
+    final = line.stop_last()
+    assert final["offload"]["attempted"] == before + 40000
+    assert final["offload"]["tx_drops_known"] == 1 and final["offload"]["tx_drops"] == 0
+    for port in star.ports:
+        wait_until("no program", lambda port=port: not star.has_program(port))
 
 
 def check_goes_on(line):

@@ -31,6 +31,7 @@ enum {
 	FILTER_LAYOUT = 1, /* struct sock_filter */
 	QUEUE_LAYOUT = 1,  /* of struct queue_state */
 	RECORD_LAYOUT = 1, /* of struct xdp_record */
+	RULES_LAYOUT = 1,  /* whether the program has rules */
 	STATE_LAYOUT = 1,  /* of struct state */
 };
 
@@ -111,6 +112,7 @@ static int xdp_offer(struct mr_port *base, struct mr_parcel *parcel,
 		     struct mr_reason *reason)
 {
 	const struct xdp_port *port = (const struct xdp_port *)base;
+	const uint32_t has_rules = port->rules != NULL;
 	const int err = check_port(port, reason);
 
 	if (err < 0)
@@ -124,6 +126,8 @@ static int xdp_offer(struct mr_port *base, struct mr_parcel *parcel,
 	if (port->prog.skeleton != NULL) {
 		mr_parcel_put_fd(parcel, "program", port->prog.attached_fd);
 		mr_parcel_put_fd(parcel, "map", port->prog.map_fd);
+		mr_parcel_put(parcel, "has_rules", RULES_LAYOUT, &has_rules,
+			      sizeof(has_rules));
 	}
 	mr_parcel_put_fd(parcel, "kernel", port->kernel.fd);
 	return 0;
@@ -206,10 +210,15 @@ static int take_program(struct xdp_port *port, struct mr_parcel *parcel,
 {
 	const int prog_fd = take_fd(parcel, "program");
 	const int map_fd = take_fd(parcel, "map");
+	uint32_t has_rules = 0;
 	int err = 0;
 
+	(void)mr_parcel_get(parcel, "has_rules", RULES_LAYOUT, &has_rules,
+			    sizeof(has_rules), NULL);
+
 	if (prog_fd >= 0 && map_fd >= 0)
-		err = mri_xdp_prog_take(port, prog_fd, map_fd, reason);
+		err = mri_xdp_prog_take(port, prog_fd, map_fd, has_rules != 0,
+					reason);
 	else
 		mr_fd_close(prog_fd);
 	mr_fd_close(map_fd); /* the program has a copy */

@@ -392,7 +392,8 @@ int mri_xdp_prog_open(struct xdp_port *port, bool has_frags,
 	int err;
 
 	mri_xdp_quiet_begin();
-	port->lease.fds[XDP_LEASE_LINK] = port->prog.copy_fd = -1;
+	port->lease.fds[XDP_LEASE_LINK] = -1;
+	port->prog.copy_fd = port->prog.taken_fd = -1;
 	err = port->options.map != NULL ?
 		      mri_xdp_map_open(port, has_frags, reterr_reason) :
 		      load_and_attach(port, has_frags, reterr_reason);
@@ -419,15 +420,20 @@ static int load_spare(struct xdp_port *port, int map_fd,
 }
 
 int mri_xdp_prog_take(struct xdp_port *port, int prog_fd, int map_fd,
-		      struct mr_reason *reterr_reason)
+		      bool has_rules, struct mr_reason *reterr_reason)
 {
 	int err;
 
+	port->prog.attached_fd = port->prog.taken_fd = prog_fd;
+	port->prog.n_steered = port->lease.n_queues;
 	mri_xdp_quiet_begin();
 	err = load_spare(port, map_fd, reterr_reason);
+	if (err == 0 && has_rules &&
+	    (port->filter.n > 0 || xdp_is_bound(port)))
+		err = add_parts(port, reterr_reason);
 	mri_xdp_quiet_end();
-	port->prog.fd = port->prog.copy_fd = port->prog.attached_fd = prog_fd;
-	port->prog.n_steered = port->lease.n_queues;
+	if (!has_rules)
+		port->prog.fd = prog_fd;
 	return err;
 }
 
@@ -562,7 +568,9 @@ void mri_xdp_prog_close(struct xdp_port *port)
 	port->prog.dispatched = NULL;
 	mr_fd_close(port->lease.fds[XDP_LEASE_LINK]);
 	mr_fd_close(port->prog.copy_fd);
-	port->lease.fds[XDP_LEASE_LINK] = port->prog.copy_fd = -1;
+	mr_fd_close(port->prog.taken_fd);
+	port->lease.fds[XDP_LEASE_LINK] = -1;
+	port->prog.copy_fd = port->prog.taken_fd = -1;
 	if (port->prog.skeleton != NULL)
 		xdp_prog_bpf__destroy(port->prog.skeleton);
 	port->prog.skeleton = NULL;

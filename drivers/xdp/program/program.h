@@ -32,6 +32,7 @@ struct xdp_prog {
 	int fd;
 	int map_fd;
 	int attached_fd; /* the attached program: this one, or one with rules */
+	int taken_fd;    /* attached, of another process; -1: none */
 	int copy_fd;     /* with a filter, or bound to the device; -1: none */
 	uint32_t n_steered;    /* queues whose sockets are in the map */
 	bool is_foreign;       /* option map: others have attached it */
@@ -43,9 +44,10 @@ struct xdp_prog {
 int mri_xdp_prog_open(struct xdp_port *port, bool has_frags,
 		      struct mr_reason *reterr_reason);
 /* Make the program that another process attached the port's, with its map of
- * sockets. The port then owns prog_fd, also on failure. */
+ * sockets; has_rules: it stands in for the port's own. The port then owns
+ * prog_fd, also on failure. */
 int mri_xdp_prog_take(struct xdp_port *port, int prog_fd, int map_fd,
-		      struct mr_reason *reterr_reason);
+		      bool has_rules, struct mr_reason *reterr_reason);
 int mri_xdp_prog_steer(struct xdp_port *port, struct mr_reason *reterr_reason);
 void mri_xdp_prog_unsteer(struct xdp_port *port);
 void mri_xdp_prog_close(struct xdp_port *port);

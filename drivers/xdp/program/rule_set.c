@@ -94,11 +94,41 @@ static int rules_caps(const struct mr_port *base, struct mr_offload_caps *caps,
 	return port->lessor->rules_caps(port, caps, reterr_reason);
 }
 
-/* Share the maps of the first program, except "sockets" and "unserved". */
+bool mri_xdp_rules_has_map(const struct xdp_rules_bpf *skeleton,
+			   const struct bpf_map *map)
+{
+	return map != skeleton->maps.sockets &&
+	       map != skeleton->maps.unserved && !bpf_map__is_internal(map);
+}
+
+/* The map of another process, or of the first program; -1: neither. */
+static int shared_map(struct xdp_rules *rules, const char *name)
+{
+	char entry[MR_PARCEL_NAME_BYTES];
+
+	if (rules->programs[0] != NULL)
+		return bpf_object__find_map_fd_by_name(rules->programs[0]->obj,
+						       name);
+	if (rules->parcel == NULL)
+		return -1;
+	snprintf(entry, sizeof(entry), "rules/%s", name);
+	return mr_parcel_take_fd(rules->parcel, entry);
+}
+
+static int share_map(struct xdp_rules *rules, struct bpf_map *map)
+{
+	const int fd = shared_map(rules, bpf_map__name(map));
+	const int err = fd < 0 ? -EPROTO : bpf_map__reuse_fd(map, fd);
+
+	if (rules->programs[0] == NULL) /* libbpf has a copy */
+		mr_fd_close(fd);
+	return err;
+}
+
+/* Share all maps, except "sockets" and "unserved", which are the port's. */
 static int share_maps(struct xdp_rules *rules, struct xdp_port *port,
 		      struct xdp_rules_bpf *skeleton)
 {
-	const struct xdp_rules_bpf *first = rules->programs[0];
 	struct bpf_map *map;
 	int err = 0;
 
@@ -108,18 +138,12 @@ static int share_maps(struct xdp_rules *rules, struct xdp_port *port,
 	if (!rules->is_simulated && err == 0)
 		err = bpf_map__reuse_fd(skeleton->maps.unserved,
 					port->lease.fds[XDP_LEASE_UNSERVED]);
-	if (first == NULL)
+	if (rules->programs[0] == NULL && rules->parcel == NULL)
 		return err;
 	bpf_object__for_each_map(map, skeleton->obj)
 	{
-		const char *name = bpf_map__name(map);
-
-		if (err == 0 && map != skeleton->maps.sockets &&
-		    map != skeleton->maps.unserved &&
-		    !bpf_map__is_internal(map))
-			err = bpf_map__reuse_fd(
-				map, bpf_object__find_map_fd_by_name(first->obj,
-								     name));
+		if (err == 0 && mri_xdp_rules_has_map(skeleton, map))
+			err = share_map(rules, map);
 	}
 	return err;
 }
@@ -230,7 +254,9 @@ static int share_arrays(struct xdp_rules *rules)
 	rules->flows = share_memory(first->maps.flows, &err);
 	rules->hops = share_memory(first->maps.hops, &err);
 	rules->base.old_ids = share_memory(first->maps.old_ids, &err);
-	for (uint32_t q = 0; q < rules->n_queues && err == 0; q++)
+	/* Another process's go on. */
+	for (uint32_t q = 0;
+	     q < rules->n_queues && err == 0 && rules->parcel == NULL; q++)
 		rules->queues[q].next_id = rules->base.first_id + q;
 	return err;
 }
@@ -381,7 +407,7 @@ static bool refresh_port(struct xdp_rules *rules, uint32_t i)
 	return true;
 }
 
-static void read_features(struct xdp_rules *rules)
+void mri_xdp_rules_read_features(struct xdp_rules *rules)
 {
 	for (uint32_t i = 0; i < rules->base.n_ports; i++)
 		rules->features[i] = features_of(xdp_rules_port(rules, i),
@@ -394,7 +420,7 @@ static uint32_t rules_poll(struct mr_rules *base)
 	int n_changed = 0;
 
 	if (mri_xdp_drain_events(base->fd))
-		read_features(rules);
+		mri_xdp_rules_read_features(rules);
 	for (uint32_t i = 0; i < base->n_ports; i++)
 		n_changed += refresh_port(rules, i);
 	return n_changed;
@@ -468,20 +494,36 @@ static void rules_stop(struct mr_rules *base)
 		nanosleep(&grace, NULL);
 }
 
-static void rules_close(struct mr_rules *base)
+static void detach_all(struct xdp_rules *rules)
+{
+	if (rules->ports != NULL)
+		rules_stop(&rules->base);
+	for (uint32_t i = 0; i < rules->base.n_ports; i++)
+		if (xdp_rules_port(rules, i)->rules == rules)
+			detach_rules(rules, i);
+}
+
+static void leave_ports(struct xdp_rules *rules)
+{
+	for (uint32_t i = 0; i < rules->base.n_ports; i++)
+		xdp_rules_port(rules, i)->rules = NULL;
+}
+
+void mri_xdp_rules_close(struct mr_rules *base)
 {
 	struct xdp_rules *rules = (struct xdp_rules *)base;
 
 	mri_xdp_quiet_begin();
-	if (rules->ports != NULL)
-		rules_stop(base);
-	for (uint32_t i = 0; i < base->n_ports; i++)
-		if (xdp_rules_port(rules, i)->rules == rules)
-			detach_rules(rules, i);
+	if (base->ports[0]->is_away) /* they stay */
+		leave_ports(rules);
+	else
+		detach_all(rules);
 	if (base->fd >= 0)
 		close(base->fd);
 	if (rules->tracer != NULL)
 		xdp_rules_bpf__destroy(rules->tracer);
+	for (uint32_t i = 0; i < 2; i++)
+		mr_fd_close(rules->tracer_fds[i]);
 	for (uint32_t i = 0; i < base->n_ports; i++)
 		mr_fd_close(rules->copy_fds[i]);
 	mri_xdp_rules_unload(rules);
@@ -524,11 +566,17 @@ static int open_steps(struct xdp_rules *rules, struct mr_reason *reterr_reason)
 	base->fd = mri_xdp_features_open();
 	if (base->fd < 0)
 		base->fd = -1;
-	read_features(rules);
+	mri_xdp_rules_read_features(rules);
 	(void)rules_poll(base);
 	for (uint32_t i = 0; i < base->n_ports && err == 0; i++)
 		err = attach_rules(rules, i, reterr_reason);
 	return err;
+}
+
+void mri_xdp_rules_begin(struct xdp_rules *rules)
+{
+	memset(rules->copy_fds, 0xff, sizeof(rules->copy_fds)); /* -1 */
+	memset(rules->tracer_fds, 0xff, sizeof(rules->tracer_fds));
 }
 
 static int rules_open(struct mr_rules *base, struct mr_reason *reterr_reason)
@@ -537,10 +585,10 @@ static int rules_open(struct mr_rules *base, struct mr_reason *reterr_reason)
 	int err;
 
 	mri_xdp_quiet_begin();
-	memset(rules->copy_fds, 0xff, sizeof(rules->copy_fds)); /* -1 */
+	mri_xdp_rules_begin(rules);
 	err = open_steps(rules, reterr_reason);
 	if (err < 0)
-		rules_close(base);
+		mri_xdp_rules_close(base);
 	mri_xdp_quiet_end();
 	return err;
 }
@@ -552,7 +600,7 @@ static void rules_sent(struct mr_rules *base, uint32_t to,
 	const int map_fd = bpf_map__fd(rules->programs[0]->maps.losses);
 
 	sent->can_send = rules->ports[to].max_bytes != 0;
-	sent->has_drops = rules->tracer != NULL;
+	sent->has_drops = rules->tracer != NULL || rules->tracer_fds[0] >= 0;
 	for (uint32_t q = 0; q < rules->n_queues; q++) {
 		const struct xdp_rule_cell *cell =
 			&rules->cells[q * base->n_ports + to];
@@ -574,7 +622,7 @@ const struct mr_rules_ops mri_xdp_rules_ops = {
 	.rules_bytes = sizeof(struct xdp_rules),
 	.caps = rules_caps,
 	.open = rules_open,
-	.close = rules_close,
+	.close = mri_xdp_rules_close,
 	.stop = rules_stop,
 	.add = mri_xdp_rules_add,
 	.remove = mri_xdp_rules_remove,
@@ -585,4 +633,6 @@ const struct mr_rules_ops mri_xdp_rules_ops = {
 	.flush = mri_xdp_rules_flush,
 	.poll = rules_poll,
 	.sent = rules_sent,
+	.offer = mri_xdp_rules_offer,
+	.take = mri_xdp_rules_take,
 };

@@ -3,8 +3,8 @@
 #ifndef XDP_PROGRAM_RULE_SET_H
 #define XDP_PROGRAM_RULE_SET_H
 
-#include "xdp.h"
 #include "program/rules.h"
+#include "xdp.h"
 #include "xdp_rules.skel.h"
 
 enum { XDP_RULES_PORTS = 64 };
@@ -15,7 +15,9 @@ struct xdp_rules {
 	struct xdp_rules_bpf *programs[XDP_RULES_PORTS];
 	/* Copies with a filter, or bound to the device; -1: none. */
 	int copy_fds[XDP_RULES_PORTS];
-	struct xdp_rules_bpf *tracer;       /* NULL: the kernel refuses it */
+	struct xdp_rules_bpf *tracer; /* NULL: the kernel refuses it, or: */
+	int tracer_fds[2];            /* links of another process's; -1: none */
+	struct mr_parcel *parcel;     /* while maps are taken from it */
 	uint64_t features[XDP_RULES_PORTS]; /* as the kernel said last */
 	uint32_t queue_base[XDP_RULES_PORTS];
 	uint32_t n_queues;
@@ -57,7 +59,20 @@ static inline uint64_t xdp_rules_get(const __u64 *counter)
 int mri_xdp_rules_load(struct xdp_rules *rules);
 void mri_xdp_rules_unload(struct xdp_rules *rules);
 
-/* program/rules.c: struct mr_rules_ops. */
+/* A set without fds. */
+void mri_xdp_rules_begin(struct xdp_rules *rules);
+/* Whether the map belongs to the set, not to a port. */
+bool mri_xdp_rules_has_map(const struct xdp_rules_bpf *skeleton,
+			   const struct bpf_map *map);
+/* Ask the kernel what each port can send. */
+void mri_xdp_rules_read_features(struct xdp_rules *rules);
+
+/* Of struct mr_rules_ops: here, in rule_hand_over.c and in rules.c. */
+void mri_xdp_rules_close(struct mr_rules *base);
+int mri_xdp_rules_offer(struct mr_rules *base, struct mr_parcel *parcel,
+			struct mr_reason *reterr_reason);
+int mri_xdp_rules_take(struct mr_rules *base, struct mr_parcel *parcel,
+		       struct mr_reason *reterr_reason);
 uint32_t mri_xdp_rules_add(struct mr_rules *base, const uint32_t *ids,
 			   uint32_t n);
 void mri_xdp_rules_remove(struct mr_rules *base, const uint32_t *ids,

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include <millrace/experimental/offload.h>
+#include <millrace/experimental/parcel.h>
 
 MR_BEGIN_DECLS
 
@@ -31,6 +32,7 @@ struct mr_rules {
 	uint32_t n_hops;
 	uint32_t magic; /**< of tickets */
 	uint16_t first_id, id_step;
+	uint32_t hands_over; /**< as in mr_rules_config */
 	struct mr_flow_way (*ways)[MR_FLOW_WAYS]; /**< the driver's, by slot */
 	struct mr_flow_old_id *old_ids; /**< the driver's, MR_FLOW_IDS */
 };
@@ -80,6 +82,14 @@ struct mr_rules_ops {
 	uint32_t (*poll)(struct mr_rules *rules);
 	void (*sent)(struct mr_rules *rules, uint32_t i,
 		     struct mr_rules_sent *sent);
+	/**
+	 * Like offer() and take() of struct mr_hand_over_ops, for a set; take()
+	 * instead of open(). NULL: it cannot be handed over.
+	 */
+	int (*offer)(struct mr_rules *rules, struct mr_parcel *parcel,
+		     struct mr_reason *reterr_reason);
+	int (*take)(struct mr_rules *rules, struct mr_parcel *parcel,
+		    struct mr_reason *reterr_reason);
 };
 
 MR_END_DECLS

@@ -92,7 +92,11 @@ struct mr_rules_config {
 	/** IP ids for MR_FLOW_NEW_ID: rx queue q, counted over the set, has
 	 * the ids first_id + q + k * id_step. */
 	uint16_t first_id, id_step;
-	uint32_t reserved;
+	/** 1: the program puts the ids of its rules into its state when it
+	 * hands over its data plane (hand_over.h), or takes them from there.
+	 * Then the set goes along, and rules forward meanwhile. 0: ports with
+	 * such a set cannot be handed over. */
+	uint32_t hands_over;
 };
 
 /** How frames of MR_RULE_FLOW look on a port. */
