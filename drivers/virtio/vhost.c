@@ -154,8 +154,9 @@ static int open_steps(struct vhost_port *port, const char *path,
 	return err < 0 ? err : mri_vhost_peer_open(port, path, reason);
 }
 
-static int vhost_open(struct mr_port *base, const struct mr_spec *spec,
-		      struct mr_reason *reason)
+/* From a parcel, unless it is NULL. */
+static int open_port(struct mr_port *base, const struct mr_spec *spec,
+		     struct mr_parcel *parcel, struct mr_reason *reason)
 {
 	struct vhost_port *port = (struct vhost_port *)base;
 	int err = read_options(spec, &port->options, reason);
@@ -164,11 +165,33 @@ static int vhost_open(struct mr_port *base, const struct mr_spec *spec,
 		return err;
 	port->peer.fd = port->listener.fd = port->timer_fd = port->break_fd =
 		-1;
-	err = open_steps(port, mr_spec_device(spec), reason);
+	if (parcel != NULL)
+		err = mri_vhost_listener_take(&port->listener, parcel, reason);
+	if (err == 0)
+		err = open_steps(port, mr_spec_device(spec), reason);
 	if (err < 0)
 		vhost_close(base);
 	return err;
 }
+
+static int vhost_open(struct mr_port *base, const struct mr_spec *spec,
+		      struct mr_reason *reason)
+{
+	return open_port(base, spec, NULL, reason);
+}
+
+static int vhost_take(struct mr_port *base, const struct mr_spec *spec,
+		      struct mr_parcel *parcel, struct mr_reason *reason)
+{
+	return open_port(base, spec, parcel, reason);
+}
+
+static const struct mr_hand_over_ops vhost_hand_over = {
+	.offer = mri_vhost_offer,
+	.take = vhost_take,
+	.give = mri_vhost_give,
+	.resume = mri_vhost_resume,
+};
 
 static int vhost_link(const struct mr_port *base, struct mr_link *ret_link)
 {
@@ -224,4 +247,5 @@ const struct mr_driver mr_driver_vhost = {
 	.link = vhost_link,
 	.set_mtu = vhost_set_mtu,
 	.rxq_stats = vhost_rxq_stats,
+	.hand_over = &vhost_hand_over,
 };

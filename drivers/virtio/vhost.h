@@ -18,6 +18,7 @@
 #define VIRTIO_VHOST_H
 
 #include <millrace/driver.h>
+#include <millrace/experimental/driver_hand_over.h>
 
 #include "vhost_listen.h"
 #include "vhost_user.h"
@@ -26,14 +27,22 @@
 /* Before virtio 1.0, without merging. */
 enum { VHOST_OLD_HEADER_BYTES = 10 };
 
+/* A piece of a peer's file. */
+struct vhost_mapping {
+	void *start; /* of the blocks that have the piece; NULL: none */
+	uint64_t n_bytes;
+	/* For a process to which the port is handed over. */
+	int fd;
+	uint64_t offset; /* of the piece */
+};
+
 /* A piece of the peer's memory, mapped here. */
 struct vhost_area {
 	uint64_t guest_addr; /* in descriptors */
 	uint64_t n_bytes;
 	uint8_t *bytes;     /* at guest_addr */
 	uint64_t user_addr; /* in messages */
-	void *mapping;      /* of the file's blocks that have the area */
-	uint64_t mapped_bytes;
+	struct vhost_mapping mapping;
 };
 
 struct vhost_memory {
@@ -64,9 +73,8 @@ static inline uint8_t *vhost_find(const struct vhost_memory *memory,
 /* The bitmap of written pages, while the guest migrates. */
 struct vhost_log {
 	uint8_t *bits;
-	uint64_t n_bytes; /* of them */
-	void *mapping;    /* NULL: no migration */
-	uint64_t mapped_bytes;
+	uint64_t n_bytes;             /* of them */
+	struct vhost_mapping mapping; /* none: no migration */
 };
 
 /* How to signal eventfds of peers; of all ports of a context. */
@@ -100,8 +108,7 @@ struct vhost_records {
 	uint8_t *bytes; /* the first one */
 	uint64_t n_bytes;
 	uint32_t n_queues, queue_size;
-	void *mapping; /* NULL: none */
-	uint64_t mapped_bytes;
+	struct vhost_mapping mapping;
 };
 
 enum vhost_state {
@@ -307,12 +314,14 @@ int mri_vhost_memory_add(struct vhost_port *port,
 			 const struct vhost_region *region, int fd,
 			 struct mr_reason *reason);
 /*
- * Map the blocks that have *n_bytes at *offset of a file that cannot shrink.
- * Then *n_bytes are mapped, and *offset is where those begin there.
+ * Map n_bytes at an offset of a file that cannot shrink. The caller keeps fd.
+ * NULL, with *ret_err and a reason: it may not be mapped.
  */
-int mri_vhost_map(const struct vhost_port *port, int fd, uint64_t *offset,
-		  uint64_t *n_bytes, void **ret_mapping,
-		  struct mr_reason *reason);
+uint8_t *mri_vhost_map(const struct vhost_port *port, int fd, uint64_t offset,
+		       uint64_t n_bytes, struct vhost_mapping *ret_mapping,
+		       int *ret_err, struct mr_reason *reason);
+/* There may be none. */
+void mri_vhost_unmap(struct vhost_mapping *mapping);
 /* -ENOENT: there is no such region. */
 int mri_vhost_memory_remove(struct vhost_memory *memory,
 			    const struct vhost_region *region);
@@ -350,6 +359,8 @@ int mri_vhost_records_set(struct vhost_port *port, int fd,
 void mri_vhost_records_clear(struct vhost_port *port);
 /* A ring starts: resume it, and record from there on. */
 void mri_vhost_record_start(struct vhost_ring *ring);
+/* Record on, where another process did. */
+void mri_vhost_record_take(struct vhost_ring *ring);
 /* The ring has ended well: the next start goes by its messages. */
 void mri_vhost_record_end(struct vhost_ring *ring);
 
@@ -358,8 +369,13 @@ int mri_vhost_rings_open(struct vhost_port *port, struct mr_reason *reason);
 void mri_vhost_rings_close(struct vhost_port *port);
 /* Stop it, wait until no burst is inside. */
 void mri_vhost_ring_stop(struct vhost_ring *ring);
-/* Start it if everything that it needs has been set. */
+/* Start it if everything that it needs has been set, and the port is ours. */
 void mri_vhost_ring_start(struct vhost_port *port, struct vhost_ring *ring);
+/*
+ * Run from here on, where another process has stopped, and leave what the
+ * driver sees as it is. False: it cannot run.
+ */
+bool mri_vhost_ring_take(struct vhost_ring *ring);
 void mri_vhost_rings_stop(struct vhost_port *port);
 void mri_vhost_rings_start(struct vhost_port *port);
 /*
@@ -396,10 +412,22 @@ void mri_vhost_apply_features(struct vhost_port *port, uint64_t features);
 int mri_vhost_peer_open(struct vhost_port *port, const char *path,
 			struct mr_reason *reason);
 void mri_vhost_peer_close(struct vhost_port *port);
+/* Go on with another process's peer; -1: it had none. -errno. */
+int mri_vhost_peer_take(struct vhost_port *port, int fd);
+/* Close the fds of the message. */
+void mri_vhost_peer_drop_fds(struct vhost_peer *peer);
 void mri_vhost_say_no_memory(struct vhost_port *port);
 /* Log an error of the peer that does not end the connection: the first one. */
 void mri_vhost_complain(struct vhost_port *port, const char *text);
 uint32_t mri_vhost_poll(struct mr_port *base);
+
+/* vhost_hand_over.c: as in struct mr_hand_over_ops. */
+int mri_vhost_offer(struct mr_port *base, struct mr_parcel *parcel,
+		    struct mr_reason *reason);
+int mri_vhost_give(struct mr_port *base, struct mr_parcel *parcel,
+		   struct mr_reason *reason);
+int mri_vhost_resume(struct mr_port *base, struct mr_parcel *parcel,
+		     struct mr_reason *reason);
 
 /* vhost_rx.c, vhost_tx.c */
 mr_rx_burst_fn mri_vhost_rx_burst;

@@ -75,8 +75,7 @@ void mri_vhost_records_clear(struct vhost_port *port)
 		vhost_ring_of(port, i)->record = NULL;
 		vhost_ring_of(port, i)->must_resume = true;
 	}
-	if (records->mapping != NULL)
-		munmap(records->mapping, records->mapped_bytes);
+	mri_vhost_unmap(&records->mapping);
 	*records = (struct vhost_records){ 0 };
 }
 
@@ -85,7 +84,7 @@ int mri_vhost_records_set(struct vhost_port *port, int fd,
 			  struct mr_reason *reason)
 {
 	struct vhost_records *records = &port->peer.records;
-	uint64_t offset = sent->offset;
+	const uint64_t offset = sent->offset;
 	int err;
 
 	mri_vhost_records_clear(port);
@@ -93,12 +92,10 @@ int mri_vhost_records_set(struct vhost_port *port, int fd,
 	    sent->queue_size == 0 || sent->queue_size > VIRTIO_MAX_QUEUE_SIZE ||
 	    offset % RECORD_ALIGN != 0 || offset + sent->n_bytes <= offset)
 		return say_invalid(port, reason);
-	records->mapped_bytes = sent->n_bytes;
-	err = mri_vhost_map(port, fd, &offset, &records->mapped_bytes,
-			    &records->mapping, reason);
+	records->bytes = mri_vhost_map(port, fd, offset, sent->n_bytes,
+				       &records->mapping, &err, reason);
 	if (err < 0)
 		return err;
-	records->bytes = (uint8_t *)records->mapping + offset;
 	records->n_bytes = sent->n_bytes;
 	records->n_queues = sent->n_queues;
 	records->queue_size = sent->queue_size;
@@ -361,6 +358,11 @@ void mri_vhost_record_start(struct vhost_ring *ring)
 		mri_vhost_log_ring(ring);
 	/* The process may have died before it called the driver. */
 	mri_vhost_signal(ring->signal, vq->kick_fd);
+}
+
+void mri_vhost_record_take(struct vhost_ring *ring)
+{
+	ring->record = find_record(ring);
 }
 
 void mri_vhost_record_end(struct vhost_ring *ring)

@@ -63,7 +63,7 @@ int mri_vhost_listen(const char *name, const struct sockaddr_un *addr,
 	err = ret_listener->fd < 0 ? -errno : listen_at(addr, ret_listener);
 	if (err == 0)
 		return 0;
-	mri_vhost_unlisten(addr, ret_listener);
+	mri_vhost_unlisten(addr, ret_listener, false);
 	if (err == -ENOTSOCK)
 		return mr_fail(reason, err,
 			       "%s: %s is not a socket: choose another path",
@@ -78,14 +78,45 @@ int mri_vhost_listen(const char *name, const struct sockaddr_un *addr,
 }
 
 void mri_vhost_unlisten(const struct sockaddr_un *addr,
-			struct vhost_listener *listener)
+			struct vhost_listener *listener, bool is_away)
 {
 	struct stat status;
 
 	/* Another process may have made a socket there since. */
-	if (listener->inode != 0 && lstat(addr->sun_path, &status) == 0 &&
+	if (!is_away && listener->inode != 0 &&
+	    lstat(addr->sun_path, &status) == 0 &&
 	    status.st_ino == listener->inode)
 		(void)unlink(addr->sun_path);
 	mr_fd_close(listener->fd);
 	*listener = (struct vhost_listener){ .fd = -1 };
+}
+
+/* ---- to another process ---- */
+
+enum { LISTENER_LAYOUT = 1 /* the inode */ };
+
+void mri_vhost_listener_put(const struct vhost_listener *listener,
+			    struct mr_parcel *parcel)
+{
+	if (listener->fd < 0)
+		return;
+	mr_parcel_put(parcel, "listener", LISTENER_LAYOUT, &listener->inode,
+		      sizeof(listener->inode));
+	mr_parcel_put_fd(parcel, "listener-fd", listener->fd);
+}
+
+int mri_vhost_listener_take(struct vhost_listener *ret_listener,
+			    struct mr_parcel *parcel, struct mr_reason *reason)
+{
+	const int err = mr_parcel_get(parcel, "listener", LISTENER_LAYOUT,
+				      &ret_listener->inode,
+				      sizeof(ret_listener->inode), reason);
+
+	if (err == -ENOENT)
+		return 0;
+	if (err == 0)
+		ret_listener->fd = mr_parcel_take_fd(parcel, "listener-fd");
+	return ret_listener->fd < 0 ?
+		       mr_fail(reason, -EPROTO, "the state lacks a listener") :
+		       0;
 }

@@ -10,7 +10,6 @@
  * Source: QEMU, docs/interop/vhost-user.rst, "Migration".
  */
 #include <errno.h>
-#include <sys/mman.h>
 
 #include "vhost.h"
 
@@ -18,8 +17,7 @@ enum { PAGE_SHIFT = 12 };
 
 void mri_vhost_log_clear(struct vhost_log *log)
 {
-	if (log->mapping != NULL)
-		munmap(log->mapping, log->mapped_bytes);
+	mri_vhost_unmap(&log->mapping);
 	*log = (struct vhost_log){ 0 };
 }
 
@@ -27,7 +25,6 @@ int mri_vhost_log_set(struct vhost_port *port, int fd, uint64_t n_bytes,
 		      uint64_t offset, struct mr_reason *reason)
 {
 	struct vhost_log *log = &port->peer.log;
-	uint64_t mapped_bytes = n_bytes;
 	int err;
 
 	mri_vhost_log_clear(log);
@@ -35,14 +32,10 @@ int mri_vhost_log_set(struct vhost_port *port, int fd, uint64_t n_bytes,
 		return mr_fail(reason, -EINVAL,
 			       "%s: the peer's log of pages is invalid",
 			       port->base.info->name);
-	err = mri_vhost_map(port, fd, &offset, &mapped_bytes, &log->mapping,
-			    reason);
-	if (err < 0)
-		return err;
-	log->mapped_bytes = mapped_bytes;
-	log->bits = (uint8_t *)log->mapping + offset;
-	log->n_bytes = n_bytes;
-	return 0;
+	log->bits = mri_vhost_map(port, fd, offset, n_bytes, &log->mapping,
+				  &err, reason);
+	log->n_bytes = err == 0 ? n_bytes : 0;
+	return err;
 }
 
 /* Find the guest address of mapped bytes; false: there is none. */

@@ -115,33 +115,56 @@ static int check_file(const struct vhost_port *port, int fd, uint64_t n_bytes,
 	return 0;
 }
 
-int mri_vhost_map(const struct vhost_port *port, int fd, uint64_t *offset,
-		  uint64_t *n_bytes, void **ret_mapping,
-		  struct mr_reason *reason)
+/* [offset, end) of a file that was checked. */
+static int map_blocks(const struct vhost_port *port, int fd, uint64_t offset,
+		      uint64_t end, struct vhost_mapping *mapping,
+		      struct mr_reason *reason)
 {
-	uint64_t start, end = *offset + *n_bytes, block_bytes = 1;
-	const int err = check_file(port, fd, end, &block_bytes, reason);
-	void *mapping;
-
-	if (err < 0)
-		return err;
-	if (*n_bytes > limit_of(port))
-		return say_too_much(port, reason);
-	/* Whole blocks, as huge pages require. */
-	start = *offset / block_bytes * block_bytes;
-	end = (end + block_bytes - 1) / block_bytes * block_bytes;
-	*offset -= start;
-	*n_bytes = end - start;
-	mapping = mmap(NULL, *n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-		       (off_t)start);
-	if (mapping == MAP_FAILED)
-		return mr_fail(reason, -ENOMEM,
-			       "%s: cannot map the peer's memory: %s",
-			       port->base.info->name, mr_strerror(errno));
-	(void)madvise(mapping, *n_bytes, MADV_DONTFORK);
-	(void)madvise(mapping, *n_bytes, MADV_DONTDUMP);
-	*ret_mapping = mapping;
+	mapping->fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	mapping->n_bytes = end - offset;
+	if (mapping->fd >= 0)
+		mapping->start =
+			mmap(NULL, mapping->n_bytes, PROT_READ | PROT_WRITE,
+			     MAP_SHARED, fd, (off_t)offset);
+	if (mapping->fd < 0 || mapping->start == MAP_FAILED) {
+		mr_fail(reason, -ENOMEM, "%s: cannot map the peer's memory: %s",
+			port->base.info->name, mr_strerror(errno));
+		mr_fd_close(mapping->fd);
+		mapping->start = NULL;
+		return -ENOMEM;
+	}
+	(void)madvise(mapping->start, mapping->n_bytes, MADV_DONTFORK);
+	(void)madvise(mapping->start, mapping->n_bytes, MADV_DONTDUMP);
 	return 0;
+}
+
+uint8_t *mri_vhost_map(const struct vhost_port *port, int fd, uint64_t offset,
+		       uint64_t n_bytes, struct vhost_mapping *ret_mapping,
+		       int *ret_err, struct mr_reason *reason)
+{
+	uint64_t start, end = offset + n_bytes, block_bytes = 1;
+
+	*ret_mapping = (struct vhost_mapping){ .offset = offset };
+	*ret_err = check_file(port, fd, end, &block_bytes, reason);
+	if (*ret_err == 0 && n_bytes > limit_of(port))
+		*ret_err = say_too_much(port, reason);
+	if (*ret_err < 0)
+		return NULL;
+	/* Whole blocks, as huge pages require. */
+	start = offset / block_bytes * block_bytes;
+	end = (end + block_bytes - 1) / block_bytes * block_bytes;
+	*ret_err = map_blocks(port, fd, start, end, ret_mapping, reason);
+	return *ret_err < 0 ? NULL :
+			      (uint8_t *)ret_mapping->start + offset - start;
+}
+
+void mri_vhost_unmap(struct vhost_mapping *mapping)
+{
+	if (mapping->start == NULL)
+		return;
+	munmap(mapping->start, mapping->n_bytes);
+	mr_fd_close(mapping->fd);
+	mapping->start = NULL;
 }
 
 int mri_vhost_memory_add(struct vhost_port *port, const struct vhost_region *r,
@@ -149,8 +172,9 @@ int mri_vhost_memory_add(struct vhost_port *port, const struct vhost_region *r,
 {
 	struct vhost_memory *memory = &port->peer.memory;
 	const char *const name = port->base.info->name;
-	uint64_t offset = r->offset, mapped_bytes = r->n_bytes;
-	void *mapping;
+	struct vhost_area area = { .guest_addr = r->guest_addr,
+				   .n_bytes = r->n_bytes,
+				   .user_addr = r->user_addr };
 	int err;
 
 	if (memory->n == VHOST_MAX_SLOTS || !is_valid(memory, r))
@@ -159,19 +183,11 @@ int mri_vhost_memory_add(struct vhost_port *port, const struct vhost_region *r,
 			       name);
 	if (r->n_bytes > limit_of(port) - count_bytes(memory))
 		return say_too_much(port, reason);
-	err = mri_vhost_map(port, fd, &offset, &mapped_bytes, &mapping, reason);
-	if (err < 0)
-		return err;
-	memory->areas[memory->n++] = (struct vhost_area){
-		r->guest_addr, r->n_bytes, (uint8_t *)mapping + offset,
-		r->user_addr,  mapping,    mapped_bytes
-	};
-	return 0;
-}
-
-static void unmap(const struct vhost_area *area)
-{
-	munmap(area->mapping, area->mapped_bytes);
+	area.bytes = mri_vhost_map(port, fd, r->offset, r->n_bytes,
+				   &area.mapping, &err, reason);
+	if (area.bytes != NULL)
+		memory->areas[memory->n++] = area;
+	return err;
 }
 
 int mri_vhost_memory_remove(struct vhost_memory *memory,
@@ -183,7 +199,7 @@ int mri_vhost_memory_remove(struct vhost_memory *memory,
 		if (area->guest_addr != r->guest_addr ||
 		    area->n_bytes != r->n_bytes)
 			continue;
-		unmap(area);
+		mri_vhost_unmap(&area->mapping);
 		*area = memory->areas[--memory->n];
 		return 0;
 	}
@@ -193,7 +209,7 @@ int mri_vhost_memory_remove(struct vhost_memory *memory,
 void mri_vhost_memory_clear(struct vhost_memory *memory)
 {
 	for (uint32_t i = 0; i < memory->n; i++)
-		unmap(&memory->areas[i]);
+		mri_vhost_unmap(&memory->areas[i].mapping);
 	memory->n = 0;
 }
 

@@ -49,7 +49,7 @@ static void set_timer(const struct vhost_port *port, bool is_on)
 		(void)timerfd_settime(port->timer_fd, 0, &times, NULL);
 }
 
-static void drop_fds(struct vhost_peer *peer)
+void mri_vhost_peer_drop_fds(struct vhost_peer *peer)
 {
 	for (uint32_t i = 0; i < peer->n_fds; i++)
 		mr_fd_close(peer->fds[i]);
@@ -67,7 +67,7 @@ static void forget_peer(struct vhost_port *port)
 	mri_vhost_memory_clear(&peer->memory);
 	mri_vhost_log_clear(&peer->log);
 	mri_vhost_records_clear(port);
-	drop_fds(peer);
+	mri_vhost_peer_drop_fds(peer);
 	mr_fd_close(peer->fd);
 	*peer = (struct vhost_peer){ .fd = -1 };
 	__atomic_store_n(&port->rxqs[0].rarp_mac, 0, __ATOMIC_RELAXED);
@@ -121,6 +121,15 @@ static void take_peer(struct vhost_port *port, int fd)
 	}
 	port->peer.fd = fd;
 	set_timer(port, false);
+}
+
+int mri_vhost_peer_take(struct vhost_port *port, int fd)
+{
+	if (fd < 0)
+		set_timer(port, true);
+	else
+		take_peer(port, fd);
+	return fd >= 0 && port->peer.fd < 0 ? -EIO : 0;
 }
 
 static int connect_to(struct vhost_port *port)
@@ -262,7 +271,7 @@ static int serve_message(struct vhost_port *port, struct mr_reason *why)
 		err = send_reply(peer);
 	if (err < 0)
 		return err;
-	drop_fds(peer);
+	mri_vhost_peer_drop_fds(peer);
 	peer->n_received = 0;
 	return 0;
 }
@@ -346,9 +355,11 @@ static int set_path(struct vhost_port *port, const char *path,
 
 static int start_server(struct vhost_port *port, struct mr_reason *reason)
 {
-	const int err = mri_vhost_listen(name_of(port), &port->addr,
-					 "client=on", &port->listener, reason);
+	int err = 0;
 
+	if (port->listener.fd < 0) /* it was not handed over */
+		err = mri_vhost_listen(name_of(port), &port->addr, "client=on",
+				       &port->listener, reason);
 	if (err < 0)
 		return err;
 	return watch(port, port->listener.fd) < 0 ?
@@ -371,6 +382,8 @@ static int start_client(struct vhost_port *port, struct mr_reason *reason)
 	    !S_ISSOCK(status.st_mode))
 		return mr_fail(reason, -ENOTSOCK, "%s: %s is not a socket",
 			       name_of(port), port->addr.sun_path);
+	if (port->base.is_away)
+		return 0;
 	err = connect_to(port);
 	if (err == -EACCES)
 		return mr_fail(reason, err, "%s: cannot connect: %s",
@@ -401,7 +414,7 @@ void mri_vhost_peer_close(struct vhost_port *port)
 {
 	if (port->rxqs != NULL)
 		forget_peer(port);
-	mri_vhost_unlisten(&port->addr, &port->listener);
+	mri_vhost_unlisten(&port->addr, &port->listener, port->base.is_away);
 	mr_fd_close(port->timer_fd);
 	mr_fd_close(port->break_fd);
 	mr_fd_close(port->base.fd);

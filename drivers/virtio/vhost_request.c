@@ -455,8 +455,9 @@ static int set_vring_call(struct vhost_port *port, struct vhost_msg *msg,
 	mr_fd_close(ring->vq.kick_fd);
 	ring->vq.kick_fd = fd;
 	start_ring(port, ring);
-	mri_vhost_signal(port->signal,
-			 fd); /* earlier calls went to the old eventfd */
+	if (!port->base.is_away)
+		/* Earlier calls went to the old eventfd. */
+		mri_vhost_signal(port->signal, fd);
 	return 0;
 }
 

@@ -203,7 +203,8 @@ static bool map_ring(struct vhost_ring *ring)
 	return ring->vq.is_packed ? map_packed(ring) : map_split(ring);
 }
 
-void mri_vhost_ring_start(struct vhost_port *port, struct vhost_ring *ring)
+/* All but its positions. False: something is missing. */
+static bool prepare(struct vhost_port *port, struct vhost_ring *ring)
 {
 	const uint64_t features = port->peer.features;
 	struct virtio_vq *vq = &ring->vq;
@@ -212,27 +213,51 @@ void mri_vhost_ring_start(struct vhost_port *port, struct vhost_ring *ring)
 	    !ring->has_kick || vq->n_entries == 0 ||
 	    (vhost_has(features, VHOST_F_PROTOCOL_FEATURES) &&
 	     !ring->is_enabled))
-		return;
+		return false;
 	vq->is_packed = vhost_has(features, VIRTIO_F_RING_PACKED);
 	vq->has_event_idx = vhost_has(features, VIRTIO_F_EVENT_IDX);
 	if (!map_ring(ring))
-		return; /* the table of memory may come later */
-	if (ring->has_position)
-		go_to_position(ring);
-	if (!vq->is_packed)
-		vq->n_used = __atomic_load_n(&vq->used->idx, __ATOMIC_RELAXED);
+		return false; /* the table of memory may come later */
 	ring->header_bytes = features & (virtio_bit(VIRTIO_F_VERSION_1) |
 					 virtio_bit(VIRTIO_F_MRG_RXBUF)) ?
 				     VIRTIO_HEADER_BYTES :
 				     VHOST_OLD_HEADER_BYTES;
 	ring->log = vhost_has(features, VHOST_F_LOG_ALL) &&
-				    port->peer.log.mapping != NULL ?
+				    port->peer.log.mapping.start != NULL ?
 			    &port->peer.log :
 			    NULL;
-	mri_vhost_record_start(ring);
-	mri_vhost_ring_disarm(ring);
+	return true;
+}
+
+static void run(struct vhost_ring *ring)
+{
 	ring->is_running = true;
 	set_state(ring, VHOST_RUNS);
+}
+
+void mri_vhost_ring_start(struct vhost_port *port, struct vhost_ring *ring)
+{
+	struct virtio_vq *vq = &ring->vq;
+
+	if (port->base.is_away || !prepare(port, ring))
+		return;
+	if (ring->has_position)
+		go_to_position(ring);
+	if (!vq->is_packed)
+		vq->n_used = __atomic_load_n(&vq->used->idx, __ATOMIC_RELAXED);
+	mri_vhost_record_start(ring);
+	mri_vhost_ring_disarm(ring);
+	run(ring);
+}
+
+bool mri_vhost_ring_take(struct vhost_ring *ring)
+{
+	if (!prepare(ring->port, ring))
+		return false;
+	mri_vhost_record_take(ring);
+	ring->is_armed = true; /* the first burst disables kicks */
+	run(ring);
+	return true;
 }
 
 void mri_vhost_ring_break(struct vhost_ring *ring)

@@ -494,7 +494,7 @@ static void close_back_end(struct virtio_port *port)
 	if (user == NULL)
 		return;
 	mri_user_memory_close(port);
-	mri_vhost_unlisten(&user->addr, &user->listener);
+	mri_vhost_unlisten(&user->addr, &user->listener, port->base.is_away);
 	mri_user_disconnect(user);
 	mri_user_kernel_close(user);
 	for (uint32_t i = 0; i < 2 * VIRTIO_MAX_PAIRS; i++)

@@ -31,8 +31,8 @@ MR_BEGIN_DECLS
  * the new process makes (socketpair(2)). Whoever has its end gets all memory
  * and all ports.
  *
- * Supported: xdp:, tap:, null: and pair:. Others are refused by name before
- * anything stops.
+ * Supported: xdp:, tap:, vhost:, null: and pair:. Others are refused by name
+ * before anything stops.
  */
 
 /**
