@@ -52,11 +52,22 @@ struct entry {
 
 _Static_assert(sizeof(struct entry) == 56, "the format");
 
+/* Bytes that lie elsewhere. */
+struct lent {
+	uint64_t at; /* of the parcel's own bytes: they come before these */
+	const uint8_t *bytes;
+	uint64_t n_bytes;
+};
+
 struct mr_parcel {
 	const struct mr_ctx *ctx;
 	char folder[MR_PARCEL_NAME_BYTES];
 	uint8_t *bytes;
 	uint64_t n_bytes, n_max;
+	struct lent *lents;
+	uint64_t n_lent_bytes;
+	uint64_t last; /* where the last entry begins */
+	uint32_t n_lents, n_lents_max;
 	uint32_t n_entries, n_fds;
 	bool is_received; /* bytes are mapped, and the fds its own */
 	bool is_broken;   /* something did not fit in */
@@ -78,6 +89,7 @@ void mri_parcel_destroy(struct mr_parcel *parcel)
 		return;
 	for (uint32_t i = 0; parcel->is_received && i < parcel->n_fds; i++)
 		mr_fd_close(parcel->fds[i]);
+	mr_free(parcel->ctx, parcel->lents);
 	if (!parcel->is_received)
 		mr_free(parcel->ctx, parcel->bytes);
 	else if (parcel->bytes != NULL)
@@ -138,6 +150,7 @@ static void put(struct mr_parcel *parcel, const char *name, struct entry entry,
 		parcel->is_broken = true;
 		return;
 	}
+	parcel->last = (uint64_t)(at - parcel->bytes);
 	memcpy(at, &entry, sizeof(entry));
 	if (bytes != NULL)
 		memcpy(at + sizeof(entry), bytes, entry.n_bytes);
@@ -149,6 +162,45 @@ void mr_parcel_put(struct mr_parcel *parcel, const char *name, uint32_t layout,
 {
 	put(parcel, name,
 	    (struct entry){ .layout = layout, .n_bytes = n_bytes }, bytes);
+}
+
+static bool add_lent(struct mr_parcel *parcel, const void *bytes,
+		     uint64_t n_bytes)
+{
+	const uint32_t n_max = 2 * parcel->n_lents_max + 64;
+	struct lent *more;
+
+	if (parcel->n_lents == parcel->n_lents_max) {
+		more = mr_alloc(parcel->ctx, 0, n_max * sizeof(more[0]));
+		if (more == NULL)
+			return false;
+		if (parcel->n_lents > 0)
+			memcpy(more, parcel->lents,
+			       parcel->n_lents * sizeof(more[0]));
+		mr_free(parcel->ctx, parcel->lents);
+		parcel->lents = more;
+		parcel->n_lents_max = n_max;
+	}
+	parcel->lents[parcel->n_lents++] =
+		(struct lent){ parcel->n_bytes, bytes, n_bytes };
+	parcel->n_lent_bytes += n_bytes;
+	return true;
+}
+
+void mr_parcel_lend(struct mr_parcel *parcel, const char *name, uint32_t layout,
+		    const void *bytes, size_t n_bytes)
+{
+	struct entry *entry;
+
+	if (name != NULL)
+		mr_parcel_put(parcel, name, layout, NULL, 0);
+	if (n_bytes % 8 != 0 || parcel->n_entries == 0 ||
+	    (n_bytes > 0 && !add_lent(parcel, bytes, n_bytes)))
+		parcel->is_broken = true;
+	if (parcel->is_broken)
+		return;
+	entry = (struct entry *)(parcel->bytes + parcel->last);
+	entry->n_bytes += n_bytes;
 }
 
 void mr_parcel_put_fd(struct mr_parcel *parcel, const char *name, int fd)
@@ -163,22 +215,44 @@ void mr_parcel_put_fd(struct mr_parcel *parcel, const char *name, int fd)
 	put(parcel, name, (struct entry){ .fd_plus_1 = parcel->n_fds }, NULL);
 }
 
+static bool write_bytes(int fd, const uint8_t *bytes, uint64_t n_bytes)
+{
+	ssize_t n = 0;
+
+	for (; n_bytes > 0; bytes += n, n_bytes -= (uint64_t)n) {
+		n = write(fd, bytes, n_bytes);
+		if (n < 0)
+			return false;
+	}
+	return true;
+}
+
+/* The parcel's own bytes, and those lent, in their order. */
+static bool write_all(const struct mr_parcel *parcel, int fd)
+{
+	uint64_t at = 0;
+
+	for (uint32_t i = 0; i < parcel->n_lents; i++) {
+		const struct lent *lent = &parcel->lents[i];
+
+		if (!write_bytes(fd, parcel->bytes + at, lent->at - at) ||
+		    !write_bytes(fd, lent->bytes, lent->n_bytes))
+			return false;
+		at = lent->at;
+	}
+	return write_bytes(fd, parcel->bytes + at, parcel->n_bytes - at);
+}
+
 /* Write all bytes to a sealed memfd: its fd, or -errno. */
 static int make_memfd(const struct mr_parcel *parcel)
 {
 	const int fd = mr_fd_guard(memfd_create(
 		"millrace-parcel", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-	uint64_t n_done = 0;
-	ssize_t n = 0;
 	int err;
 
 	if (fd < 0)
 		return -errno;
-	while (n_done < parcel->n_bytes && n >= 0) {
-		n = write(fd, parcel->bytes + n_done, parcel->n_bytes - n_done);
-		n_done += n > 0 ? (uint64_t)n : 0;
-	}
-	if (n >= 0 && fcntl(fd, F_ADD_SEALS, SEALS) == 0)
+	if (write_all(parcel, fd) && fcntl(fd, F_ADD_SEALS, SEALS) == 0)
 		return fd;
 	err = -errno;
 	mr_fd_close(fd);
@@ -208,7 +282,8 @@ static int send_fds(int socket_fd, const void *bytes, size_t n_bytes,
 int mri_parcel_send(const struct mr_parcel *parcel, int socket_fd,
 		    struct mr_reason *reterr_reason)
 {
-	const struct head head = { MAGIC, FORMAT, parcel->n_bytes,
+	const struct head head = { MAGIC, FORMAT,
+				   parcel->n_bytes + parcel->n_lent_bytes,
 				   parcel->n_fds, parcel->n_entries };
 	int fd = parcel->is_broken ? -ENOMEM : make_memfd(parcel), err = fd;
 

@@ -12,6 +12,10 @@
  */
 #include <errno.h>
 
+#include <string.h>
+
+#include <millrace/experimental/flow_hand_over.h>
+
 #include "flow/flow.h"
 
 enum {
@@ -35,6 +39,7 @@ struct mr_wheel {
 	uint32_t hand;      /* tick */
 	uint32_t n;
 	uint32_t n_touched; /* links up to the largest id ever set */
+	uint32_t n_max;
 	struct mri_space space;
 	struct mr_ctx *ctx;
 };
@@ -59,6 +64,7 @@ int mr_wheel_create(struct mr_ctx *ctx, uint32_t n_max, uint32_t n_slots,
 	if (wheel == NULL)
 		goto no_memory;
 	wheel->ctx = ctx;
+	wheel->n_max = n_max;
 	wheel->mask = n_slots - 1;
 	wheel->hand = now_tick;
 	wheel->slots = mr_alloc(ctx, 0, n_slots * sizeof(wheel->slots[0]));
@@ -195,4 +201,73 @@ uint32_t mr_wheel_expire(struct mr_wheel *wheel, uint32_t now_tick,
 uint32_t mr_wheel_n(const struct mr_wheel *wheel)
 {
 	return wheel->n;
+}
+
+/* ---- for another process: <millrace/experimental/flow_hand_over.h> ---- */
+
+enum { LAYOUT = 1 };
+
+/* Followed by the slots, and the links. */
+struct image {
+	uint32_t n_max, n_slots, hand, n, n_touched, reserved;
+};
+
+/* The next word after the last link is the wheel's, too: its memory is a
+ * multiple of pages. */
+static size_t links_bytes(uint32_t n_touched)
+{
+	return mri_round_up(n_touched * sizeof(struct link), 8);
+}
+
+void mr_wheel_put(const struct mr_wheel *wheel, struct mr_parcel *parcel,
+		  const char *name)
+{
+	const struct image image = {
+		.n_max = wheel->n_max,
+		.n_slots = wheel->mask + 1,
+		.hand = wheel->hand,
+		.n = wheel->n,
+		.n_touched = wheel->n_touched,
+	};
+
+	mr_parcel_put(parcel, name, LAYOUT, &image, sizeof(image));
+	mr_parcel_lend(parcel, NULL, 0, wheel->slots,
+		       image.n_slots * sizeof(wheel->slots[0]));
+	mr_parcel_lend(parcel, NULL, 0, wheel->links,
+		       links_bytes(wheel->n_touched));
+}
+
+int mr_wheel_take(struct mr_ctx *ctx, const struct mr_parcel *parcel,
+		  const char *name, struct mr_wheel **ret_wheel,
+		  struct mr_reason *reterr_reason)
+{
+	struct image image = { .n_slots = 0 };
+	const void *bytes = NULL;
+	size_t n_bytes = 0, n_slot_bytes;
+	struct mr_wheel *wheel;
+	int err = mr_parcel_find(parcel, name, LAYOUT, &bytes, &n_bytes,
+				 reterr_reason);
+
+	if (err < 0)
+		return err;
+	if (n_bytes >= sizeof(image))
+		memcpy(&image, bytes, sizeof(image));
+	n_slot_bytes = image.n_slots * sizeof(wheel->slots[0]);
+	if (image.n_touched > image.n_max || image.n > image.n_touched ||
+	    n_bytes != sizeof(image) + n_slot_bytes +
+			       links_bytes(image.n_touched))
+		return mr_fail(reterr_reason, -EPROTO,
+			       "the wheel %s of the state is damaged", name);
+	err = mr_wheel_create(ctx, image.n_max, image.n_slots, image.hand,
+			      &wheel, reterr_reason);
+	if (err < 0)
+		return err;
+	bytes = (const uint8_t *)bytes + sizeof(image);
+	memcpy(wheel->slots, bytes, n_slot_bytes);
+	memcpy(wheel->links, (const uint8_t *)bytes + n_slot_bytes,
+	       image.n_touched * sizeof(struct link));
+	wheel->n = image.n;
+	wheel->n_touched = image.n_touched;
+	*ret_wheel = wheel;
+	return 0;
 }

@@ -25,7 +25,7 @@ HEADERS = {header: module for module, headers in {
             "experimental/flow_way experimental/gro experimental/netdev "
             "experimental/netlink experimental/offload "
             "experimental/port_queues port port_device port_events",
-    "flow": "flow lpm",
+    "flow": "experimental/flow_hand_over flow lpm",
     "worker": "worker worker_loop",
     "dataplane": "dataplane experimental/hand_over",
 }.items() for header in headers.split()}

@@ -14,7 +14,7 @@ import sys
 import tree
 
 PREFIXES = ("mr_", "mri_")
-FLOW = {"flow.h", "lpm.h"}
+FLOW = {"flow.h", "lpm.h", "experimental/flow_hand_over.h"}
 VERSIONS = re.compile(r"^(MILLRACE_[\w.]+) \{(.*?)\};", re.M | re.S)
 
 
@@ -72,9 +72,11 @@ def main(wrong):
         if name not in FLOW:
             declared["/" in name] |= tree.exported(path)
     n = compare_versions(wrong, library, "lib/millrace.map", declared)
-    of_flow = [headers[name] for name in FLOW]
+    of_flow = [headers[name] for name in FLOW if "/" not in name]
     n += compare_versions(wrong, flow, "lib/millrace-flow.map", {
-        False: inline(of_flow).union(*map(tree.exported, of_flow))})
+        False: inline(of_flow).union(*map(tree.exported, of_flow)),
+        True: set().union(*(tree.exported(headers[name]) for name in FLOW
+                            if "/" in name))})
     is_inline = inline(path for name, path in headers.items()
                        if name not in tree.FOR_DRIVERS | FLOW
                        and "/" not in name)

@@ -7,7 +7,7 @@
 
 #include "fixture.h"
 
-#include "carry.h"
+#include "support/carry.h"
 #include "mapping/hand_over.h"
 
 enum { N_WORKERS_MAX = 2, HOST = INSIDE + 5 };

@@ -43,6 +43,18 @@ MR_API void mr_parcel_put(struct mr_parcel *parcel, const char *name,
 			  uint32_t layout, const void *bytes, size_t n_bytes);
 
 /**
+ * Put bytes without a copy: they are read when the parcel is sent, and stay as
+ * they are until then.
+ *
+ * @param name     NULL: they continue the entry that was put last
+ * @param n_bytes  a multiple of 8
+ *
+ * Owner: unchanged. Thread: as mr_port_open(). Cost: negligible.
+ */
+MR_API void mr_parcel_lend(struct mr_parcel *parcel, const char *name,
+			   uint32_t layout, const void *bytes, size_t n_bytes);
+
+/**
  * Put an fd under a name. -1 is put as no fd.
  *
  * Owner:  the caller, who keeps it open until the parcel was sent.
