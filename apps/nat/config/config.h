@@ -159,6 +159,10 @@ static inline uint32_t nat_config_n_workers(const struct nat_config *config)
 				      1;
 }
 
+/* The same for two configurations: their tables of mappings and ports are laid
+ * out, and age, alike. */
+uint64_t nat_config_digest(const struct nat_config *config);
+
 /* Frees the lists and addrs, not the struct. */
 void nat_config_free(struct nat_config *config);
 

@@ -35,7 +35,7 @@ struct work_image {
 /* What a worker of the old process had. */
 struct worker_state {
 	struct work_image work;
-	struct nat_maps_state maps;
+	struct nat_maps *maps; /* a copy */
 	struct nat_path_state path;
 };
 
@@ -84,14 +84,16 @@ void nat_leave_state(void *opaque)
 
 /* ---- in the next process ---- */
 
-static int find_worker(const struct mr_parcel *parcel, uint32_t i,
-		       struct worker_state *ret, struct mr_reason *ret_why)
+static int find_worker(const struct app *app, const struct mr_parcel *parcel,
+		       uint32_t i, struct worker_state *ret,
+		       struct mr_reason *ret_why)
 {
 	int err = mr_parcel_get(parcel, nat_entry_name(i, "work").text, LAYOUT,
 				&ret->work, sizeof(ret->work), ret_why);
 
 	if (err == 0)
-		err = nat_maps_find(parcel, i, &ret->maps, ret_why);
+		err = nat_maps_copy(app->plane.ctx, parcel, i, &ret->maps,
+				    ret_why);
 	return err < 0 ? err : nat_path_find(parcel, i, &ret->path, ret_why);
 }
 
@@ -132,7 +134,7 @@ static int find_all(struct app *app, const struct mr_parcel *parcel,
 	int err = 0;
 
 	for (uint32_t i = 0; i < n_states && err == 0; i++)
-		err = find_worker(parcel, i, &states[i], ret_why);
+		err = find_worker(app, parcel, i, &states[i], ret_why);
 	for (uint32_t i = 0; i < n && err == 0; i++)
 		if (make_backlog(&app->workers[i], i, n, states, n_states) < 0)
 			err = fail_with(ret_why, -ENOMEM, "no memory");
@@ -141,25 +143,31 @@ static int find_all(struct app *app, const struct mr_parcel *parcel,
 				     ret_why);
 	for (uint32_t i = 0; i < n && err < 0; i++)
 		nat_work_forget_backlog(&app->workers[i]);
+	for (uint32_t i = 0; i < n_states && err < 0; i++)
+		nat_maps_destroy(states[i].maps);
 	return err;
 }
 
-/* Returns how many mappings and sessions ended. */
+/* Returns how many mappings and sessions ended, and of how many workers they
+ * were converted. */
 static uint32_t take_workers(struct app *app,
 			     const struct worker_state *states,
-			     uint32_t n_states)
+			     uint32_t n_states, uint32_t *ret_n_converted)
 {
 	const uint32_t n = app->n_workers;
 	const uint32_t now_s = dataplane_now_s(&app->plane);
 	struct nat_maps *maps[MR_WORKERS_MAX];
 	uint32_t n_ended = 0;
+	bool is_converted;
 
 	for (uint32_t i = 0; i < n; i++)
 		maps[i] = app->workers[i].maps;
 	for (uint32_t i = 0; i < n_states; i++) {
 		struct nat_worker *w = &app->workers[i % n];
 
-		n_ended += nat_maps_take(maps, n, i, &states[i].maps, now_s);
+		n_ended += nat_maps_take(maps, n, states[i].maps, now_s,
+					 &is_converted);
+		*ret_n_converted += is_converted;
 		nat_path_take(w->path, w->steer, &states[i].path,
 			      n == n_states);
 		counter_add(&w->stats.bursts, states[i].work.bursts);
@@ -185,7 +193,7 @@ int nat_take_state(void *opaque, struct mr_parcel *parcel,
 		   struct mr_reason *ret_why)
 {
 	const struct nat_neighbour_image *neighbours = NULL;
-	uint32_t n_neighbours = 0, n_ended;
+	uint32_t n_neighbours = 0, n_ended, n_converted = 0;
 	struct app *app = opaque;
 	struct worker_state *states = NULL;
 	struct app_image image;
@@ -211,12 +219,13 @@ int nat_take_state(void *opaque, struct mr_parcel *parcel,
 	if (err == 0) {
 		nat_neighbours_take(app->neighbours, neighbours, n_neighbours,
 				    dataplane_now_s(&app->plane));
-		n_ended = take_workers(app, states, image.n_workers);
+		n_ended = take_workers(app, states, image.n_workers,
+				       &n_converted);
 		take_app(app, &image);
-		if (n_ended > 0)
-			print_error("mr-nat: upgrade: %u sessions ended, which "
-				    "the configuration or the number of "
-				    "workers does not allow",
+		if (n_converted > 0)
+			print_error("mr-nat: upgrade: the configuration has "
+				    "changed: sessions were entered one by "
+				    "one; %u ended",
 				    n_ended);
 	}
 	free(states);

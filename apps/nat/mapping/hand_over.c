@@ -1,311 +1,209 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the old process puts into a parcel: see hand_over.h. */
-#include <arpa/inet.h>
+/* Put a worker's tables into a parcel, and make copies of them: hand_over.h. */
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include <millrace/experimental/flow_hand_over.h>
 
 #include "hand_over.h"
 #include "ports/entry.h"
-#include "ports/ports_set.h"
 #include "session.h"
-
-_Static_assert(sizeof(struct nat_map_image) == 48 &&
-		       sizeof(struct nat_session_image) == 56 &&
-		       sizeof(struct nat_held_image) == 16 &&
-		       sizeof(struct nat_block_image) == 16 &&
-		       sizeof(struct nat_subscriber_image) == 16 &&
-		       sizeof(struct nat_maps_image) == 64 &&
-		       sizeof(struct nat_window) == 32,
-	       "another layout needs another number");
 
 enum { LAYOUT = 1 };
 
-/* Put n records, and free them. NULL: no memory; the other process will miss
- * the entry, and refuse. */
-static void put_records(struct mr_parcel *parcel, uint32_t worker_idx,
-			const char *what, void *records, size_t n_bytes)
-{
-	if (records != NULL)
-		mr_parcel_put(parcel, nat_entry_name(worker_idx, what).text,
-			      LAYOUT, records, n_bytes);
-	free(records);
-}
-
-static struct nat_map_image image_of(const struct nat_map *map)
-{
-	return (struct nat_map_image){
-		.inside = map->inside,
-		.outside = { map->outside_addr, map->outside_port },
-		.remote = map->remote,
-		.last_s = map->last_s,
-		.remote_last_s = map->remote_last_s,
-		.n_out = map->n_out,
-		.n_in = map->n_in,
-		.flags = map->flags & NAT_MAP_KIND,
-		.tcp_state = map->tcp_state,
-	};
-}
-
-static void put_maps(const struct nat_maps *maps, struct mr_parcel *parcel,
-		     uint32_t worker_idx)
-{
-	const size_t n = (size_t)maps->n_mappings + maps->n_static + 1;
-	struct nat_map_image *images = malloc(n * sizeof(images[0]));
-	struct nat_window *windows = malloc(n * sizeof(windows[0]));
-	size_t n_images = 0, n_windows = 0;
-	uint32_t id = MR_FLOW_NONE;
-
-	while (images != NULL && windows != NULL &&
-	       (id = mr_flow_next(maps->table, id)) != MR_FLOW_NONE) {
-		if (nat_maps_is_elsewhere(maps, id))
-			continue;
-		nat_rules_take(maps, id);
-		images[n_images++] = image_of(nat_map_at(maps, id));
-		if (nat_map_at(maps, id)->inside.proto == IPPROTO_TCP)
-			windows[n_windows++] = maps->windows[id];
-	}
-	put_records(parcel, worker_idx, "maps", images,
-		    n_images * sizeof(images[0]));
-	put_records(parcel, worker_idx, "windows", windows,
-		    n_windows * sizeof(windows[0]));
-}
-
-static void put_sessions(const struct nat_maps *maps, struct mr_parcel *parcel,
-			 uint32_t worker_idx)
-{
-	struct nat_session_image *images =
-		malloc((maps->n_sessions + 1ul) * sizeof(images[0]));
-	uint32_t id = MR_FLOW_NONE, n = 0;
-
-	while (images != NULL &&
-	       (id = mr_flow_next(maps->sessions, id)) != MR_FLOW_NONE) {
-		const struct nat_further *further = nat_further_at(maps, id);
-		const struct nat_further_key *key = &further->key;
-
-		if (key->kind != NAT_KIND_SESSION)
-			continue;
-		images[n++] = (struct nat_session_image){
-			.inside = nat_map_at(maps, key->map_id)->inside,
-			.remote = { key->addr, key->port },
-			.last_s = further->last_s,
-			.tcp_state = further->tcp_state,
-			.window = further->window,
-		};
-	}
-	put_records(parcel, worker_idx, "sessions", images,
-		    n * sizeof(images[0]));
-}
-
-static void put_held(const struct nat_maps *maps, struct mr_parcel *parcel,
-		     uint32_t worker_idx)
-{
-	const struct nat_ports *ports = maps->ports;
-	struct nat_held_image *images =
-		malloc((ports->n_hold_down + 1) * sizeof(images[0]));
-	uint32_t place = NAT_PLACE_NONE, n = 0, freed_s, owner_id;
-
-	while (images != NULL && n < ports->n_hold_down) {
-		place = nat_ports_next_held(ports, place, &freed_s);
-		if (place == NAT_PLACE_NONE)
-			break;
-		owner_id = nat_blocks_owner(ports, place);
-		images[n++] = (struct nat_held_image){
-			.addr = htonl(nat_ports_addr_of(ports, place)),
-			.owner = owner_id == MR_FLOW_NONE ?
-					 0 :
-					 nat_subscriber_at(maps->subscribers,
-							   owner_id)
-						 ->addr,
-			.freed_s = freed_s,
-			.port = htons(nat_ports_port_of(ports, place)),
-			.proto = nat_ip_proto_of(ports, place),
-		};
-	}
-	put_records(parcel, worker_idx, "held", images, n * sizeof(images[0]));
-}
-
-/* Blocks, as the log has them. */
-struct blocks {
-	struct nat_block_image *images; /* NULL: no memory */
-	uint32_t n, n_max;
+/* Entry "0/state". */
+struct image {
+	uint64_t created, expired, settings;
+	uint32_t filtering[NAT_PROTOS];
+	uint32_t first_port, last_port, shard, n_shards;
+	uint32_t n_max_mappings, n_max_sessions, n_max_static;
+	uint32_t n_mappings, n_sessions, n_static, n_one_to_ones, n_windows;
+	uint32_t review, reviewed, has_logged, logged_s;
+	uint32_t reserved;
 };
 
-static void add_block(void *opaque, const struct nat_log_event *event)
-{
-	struct blocks *blocks = opaque;
-	struct nat_block_image *more;
+_Static_assert(sizeof(struct image) == 104 &&
+		       sizeof(struct nat_map) == 64 &&
+		       sizeof(struct nat_further) == 64 &&
+		       sizeof(struct nat_other) == 16 &&
+		       sizeof(struct nat_subscriber) == 48 &&
+		       sizeof(struct nat_window) == 32,
+	       "another layout needs another number");
 
-	if (blocks->n == blocks->n_max && blocks->images != NULL) {
-		blocks->n_max *= 2;
-		more = realloc(blocks->images,
-			       blocks->n_max * sizeof(blocks->images[0]));
-		if (more == NULL)
-			free(blocks->images);
-		blocks->images = more;
-	}
-	if (blocks->images == NULL)
-		return;
-	blocks->images[blocks->n++] = (struct nat_block_image){
-		.addr = event->outside_addr,
-		.owner = event->inside_addr,
-		.port = event->outside_port,
-		.n_ports = event->n_ports,
-		.proto = event->proto,
-	};
+struct table {
+	const char *what;
+	struct mr_flow_table **table;
+	uint32_t key_bytes, record_bytes;
+};
+
+enum { N_TABLES = 4 };
+
+static void tables_of(struct nat_maps *maps, struct table tables[N_TABLES])
+{
+	tables[0] = (struct table){ "maps", &maps->table,
+				    sizeof(struct nat_tuple),
+				    sizeof(struct nat_map) };
+	tables[1] = (struct table){ "others", &maps->others,
+				    sizeof(struct nat_tuple),
+				    sizeof(struct nat_other) };
+	tables[2] = (struct table){ "sessions", &maps->sessions,
+				    sizeof(struct nat_further_key),
+				    sizeof(struct nat_further) };
+	tables[3] = (struct table){ "subscribers", &maps->subscribers,
+				    NAT_SUBSCRIBER_KEY,
+				    sizeof(struct nat_subscriber) };
 }
 
-static void put_blocks(const struct nat_maps *maps, struct mr_parcel *parcel,
-		       uint32_t worker_idx)
+static struct image image_of(const struct nat_maps *maps)
 {
-	struct blocks blocks = { .n_max = 256 };
-	uint32_t id = MR_FLOW_NONE;
-
-	blocks.images = malloc(blocks.n_max * sizeof(blocks.images[0]));
-	while ((id = mr_flow_next(maps->subscribers, id)) != MR_FLOW_NONE)
-		nat_blocks_tell(maps->ports, id, add_block, &blocks);
-	put_records(parcel, worker_idx, "blocks", blocks.images,
-		    blocks.n * sizeof(blocks.images[0]));
-}
-
-static void put_subscribers(const struct nat_maps *maps,
-			    struct mr_parcel *parcel, uint32_t worker_idx)
-{
-	struct mr_flow_stats stats = { .size = sizeof(stats) };
-	struct nat_subscriber_image *images;
-	uint32_t id = MR_FLOW_NONE, n = 0;
-
-	mr_flow_stats(maps->subscribers, &stats);
-	images = malloc((stats.n + 1ul) * sizeof(images[0]));
-	while (images != NULL &&
-	       (id = mr_flow_next(maps->subscribers, id)) != MR_FLOW_NONE) {
-		const struct nat_subscriber *s =
-			nat_subscriber_at(maps->subscribers, id);
-
-		images[n++] = (struct nat_subscriber_image){
-			.addr = s->addr,
-			.external = s->external == 0 ?
-					    0 :
-					    htonl(nat_external_addr(
-						    &maps->ports->externals,
-						    s->external - 1)),
-			.has_logged = s->has_logged,
-			.logged_s = s->logged_s,
-		};
-	}
-	put_records(parcel, worker_idx, "subscribers", images,
-		    n * sizeof(images[0]));
-}
-
-void nat_maps_put(const struct nat_maps *maps, struct mr_parcel *parcel,
-		  uint32_t worker_idx)
-{
-	const struct nat_port_config *ports = &maps->ports->config;
-	struct nat_maps_image image = {
+	struct image image = {
 		.created = maps->created,
 		.expired = maps->expired,
-		.first_port = ports->first,
-		.last_port = ports->last,
-		.block = ports->block,
+		.settings = nat_config_digest(maps->config),
+		.first_port = maps->config->ports.first,
+		.last_port = maps->config->ports.last,
 		.shard = maps->shard,
 		.n_shards = maps->n_shards,
+		.n_max_mappings = maps->n_max_mappings,
+		.n_max_sessions = maps->n_max_sessions,
+		.n_max_static = maps->n_max_static,
+		.n_mappings = maps->n_mappings,
+		.n_sessions = maps->n_sessions,
+		.n_static = maps->n_static,
+		.n_one_to_ones = maps->n_one_to_ones,
+		.n_windows = maps->n_windows,
+		.review = maps->review,
+		.reviewed = maps->reviewed,
 		.has_logged = maps->has_logged,
 		.logged_s = maps->logged_s,
 	};
 
 	for (uint32_t i = 0; i < NAT_PROTOS; i++)
 		image.filtering[i] = maps->filtering[i];
-	mr_parcel_put(parcel, nat_entry_name(worker_idx, "state").text, LAYOUT,
-		      &image, sizeof(image));
-	put_maps(maps, parcel, worker_idx);
-	put_sessions(maps, parcel, worker_idx);
-	put_held(maps, parcel, worker_idx);
-	put_blocks(maps, parcel, worker_idx);
-	put_subscribers(maps, parcel, worker_idx);
+	return image;
+}
+
+void nat_maps_put(const struct nat_maps *maps, struct mr_parcel *parcel,
+		  uint32_t i)
+{
+	const struct image image = image_of(maps);
+	struct nat_maps same = *maps;
+	struct table tables[N_TABLES];
+
+	mr_parcel_put(parcel, nat_entry_name(i, "state").text, LAYOUT, &image,
+		      sizeof(image));
+	tables_of(&same, tables);
+	for (uint32_t t = 0; t < N_TABLES; t++)
+		mr_flow_put(*tables[t].table, parcel,
+			    nat_entry_name(i, tables[t].what).text);
+	mr_wheel_put(maps->wheel, parcel, nat_entry_name(i, "wheel").text);
+	mr_wheel_put(maps->session_wheel, parcel,
+		     nat_entry_name(i, "session-wheel").text);
+	mr_parcel_lend(parcel, nat_entry_name(i, "windows").text, LAYOUT,
+		       maps->windows,
+		       maps->n_windows * sizeof(maps->windows[0]));
+	nat_ports_put(maps->ports, parcel, i);
 }
 
 /* ---- in the next process ---- */
 
-static int check_maps(uint32_t worker_idx, const struct nat_maps_state *state,
-		      struct mr_reason *ret_why)
+static int copy_tables(struct nat_maps *copy, const struct mr_parcel *parcel,
+		       uint32_t worker_idx, struct mr_reason *ret_why)
 {
-	uint32_t n_windows = 0;
-
-	for (uint32_t i = 0; i < state->n_maps; i++) {
-		const struct nat_map_image *map = &state->maps[i];
-		const bool is_tcp = map->inside.proto == IPPROTO_TCP;
-
-		n_windows += is_tcp;
-		if (map->tcp_state >= NAT_TCP_STATES ||
-		    (map->tcp_state != NAT_TCP_CLOSED && !is_tcp) ||
-		    (map->flags & ~NAT_MAP_KIND) != 0 ||
-		    map->inside.reserved != 0 || map->inside.addr == 0 ||
-		    map->outside.addr == 0)
-			return nat_entry_is_damaged(worker_idx, "maps", i,
-						    ret_why);
-	}
-	if (n_windows != state->n_windows)
-		return nat_entry_is_damaged(worker_idx, "windows", n_windows,
-					    ret_why);
-	return 0;
-}
-
-static int check_sessions(uint32_t worker_idx,
-			  const struct nat_maps_state *state,
-			  struct mr_reason *ret_why)
-{
-	for (uint32_t i = 0; i < state->n_sessions; i++)
-		if (state->sessions[i].tcp_state >= NAT_TCP_STATES ||
-		    state->sessions[i].remote.addr == 0 ||
-		    nat_proto_of(state->sessions[i].inside.proto) == NAT_PROTOS)
-			return nat_entry_is_damaged(worker_idx, "sessions", i,
-						    ret_why);
-	for (uint32_t i = 0; i < state->n_held; i++)
-		if (nat_proto_of(state->held[i].proto) == NAT_PROTOS)
-			return nat_entry_is_damaged(worker_idx, "held", i,
-						    ret_why);
-	for (uint32_t i = 0; i < state->n_blocks; i++)
-		if (nat_proto_of(state->blocks[i].proto) == NAT_PROTOS)
-			return nat_entry_is_damaged(worker_idx, "blocks", i,
-						    ret_why);
-	return 0;
-}
-
-int nat_maps_find(const struct mr_parcel *parcel, uint32_t worker_idx,
-		  struct nat_maps_state *ret, struct mr_reason *ret_why)
-{
-	uint32_t n_states = 0;
-	const struct {
-		const char *what;
-		uint32_t record_bytes;
-		const void **records;
-		uint32_t *n;
-	} entries[] = {
-		{ "state", sizeof(*ret->state), (const void **)&ret->state,
-		  &n_states },
-		{ "maps", sizeof(*ret->maps), (const void **)&ret->maps,
-		  &ret->n_maps },
-		{ "windows", sizeof(*ret->windows),
-		  (const void **)&ret->windows, &ret->n_windows },
-		{ "sessions", sizeof(*ret->sessions),
-		  (const void **)&ret->sessions, &ret->n_sessions },
-		{ "held", sizeof(*ret->held), (const void **)&ret->held,
-		  &ret->n_held },
-		{ "blocks", sizeof(*ret->blocks), (const void **)&ret->blocks,
-		  &ret->n_blocks },
-		{ "subscribers", sizeof(*ret->subscribers),
-		  (const void **)&ret->subscribers, &ret->n_subscribers },
-	};
+	struct table tables[N_TABLES];
 	int err = 0;
 
-	for (uint32_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
-		err = nat_entry_find(parcel, worker_idx, entries[i].what,
-				     LAYOUT, entries[i].record_bytes,
-				     entries[i].records, entries[i].n, ret_why);
-		if (err < 0)
-			return err;
+	tables_of(copy, tables);
+	for (uint32_t t = 0; t < N_TABLES && err == 0; t++)
+		err = mr_flow_take(
+			copy->ctx, parcel,
+			nat_entry_name(worker_idx, tables[t].what).text,
+			tables[t].key_bytes, tables[t].record_bytes,
+			tables[t].table, ret_why);
+	if (err == 0)
+		err = mr_wheel_take(copy->ctx, parcel,
+				    nat_entry_name(worker_idx, "wheel").text,
+				    &copy->wheel, ret_why);
+	if (err == 0)
+		err = mr_wheel_take(
+			copy->ctx, parcel,
+			nat_entry_name(worker_idx, "session-wheel").text,
+			&copy->session_wheel, ret_why);
+	return err;
+}
+
+static int copy_windows(struct nat_maps *copy, const struct mr_parcel *parcel,
+			uint32_t worker_idx, struct mr_reason *ret_why)
+{
+	const uint32_t n_max = nat_maps_n_max(copy);
+
+	if (copy->n_windows > n_max)
+		return nat_entry_is_damaged(worker_idx, "state", 0, ret_why);
+	copy->windows = calloc(n_max, sizeof(copy->windows[0]));
+	if (copy->windows == NULL)
+		return fail_with(ret_why, -ENOMEM, "no memory for windows");
+	return mr_parcel_get(parcel, nat_entry_name(worker_idx, "windows").text,
+			     LAYOUT, copy->windows,
+			     copy->n_windows * sizeof(copy->windows[0]),
+			     ret_why);
+}
+
+static void fill_copy(struct nat_maps *copy, const struct image *image)
+{
+	copy->created = image->created;
+	copy->expired = image->expired;
+	copy->settings = image->settings;
+	copy->shard = image->shard;
+	copy->n_shards = image->n_shards;
+	copy->n_max_mappings = image->n_max_mappings;
+	copy->n_max_sessions = image->n_max_sessions;
+	copy->n_max_static = image->n_max_static;
+	copy->n_mappings = image->n_mappings;
+	copy->n_sessions = image->n_sessions;
+	copy->n_static = image->n_static;
+	copy->n_one_to_ones = image->n_one_to_ones;
+	copy->n_windows = image->n_windows;
+	copy->review = image->review;
+	copy->reviewed = image->reviewed;
+	copy->has_logged = image->has_logged != 0;
+	copy->logged_s = image->logged_s;
+	for (uint32_t i = 0; i < NAT_PROTOS; i++)
+		copy->filtering[i] = (uint8_t)image->filtering[i];
+}
+
+int nat_maps_copy(struct mr_ctx *ctx, const struct mr_parcel *parcel,
+		  uint32_t worker_idx, struct nat_maps **ret_copy,
+		  struct mr_reason *ret_why)
+{
+	struct nat_maps *copy;
+	struct image image;
+	int err = mr_parcel_get(parcel, nat_entry_name(worker_idx, "state").text,
+				LAYOUT, &image, sizeof(image), ret_why);
+
+	if (err == 0 && (image.n_shards == 0 ||
+			 image.shard >= image.n_shards ||
+			 image.review > NAT_REVIEW_SESSIONS))
+		err = nat_entry_is_damaged(worker_idx, "state", 0, ret_why);
+	if (err < 0)
+		return err;
+	copy = calloc(1, sizeof(*copy));
+	if (copy == NULL)
+		return fail_with(ret_why, -ENOMEM, "no memory");
+	copy->ctx = ctx;
+	fill_copy(copy, &image);
+	err = copy_tables(copy, parcel, worker_idx, ret_why);
+	if (err == 0)
+		err = copy_windows(copy, parcel, worker_idx, ret_why);
+	if (err == 0)
+		err = nat_ports_copy(parcel, worker_idx, &copy->ports, ret_why);
+	if (err < 0) {
+		nat_maps_destroy(copy);
+		return err;
 	}
-	if (n_states != 1)
-		return nat_entry_is_damaged(worker_idx, "state", n_states,
-					    ret_why);
-	err = check_maps(worker_idx, ret, ret_why);
-	return err < 0 ? err : check_sessions(worker_idx, ret, ret_why);
+	copy->ports->config.first = (uint16_t)image.first_port;
+	copy->ports->config.last = (uint16_t)image.last_port;
+	copy->ports->subscribers = copy->subscribers;
+	*ret_copy = copy;
+	return 0;
 }

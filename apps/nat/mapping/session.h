@@ -75,6 +75,7 @@ struct nat_maps {
 	/* Capacity of the tables. */
 	uint32_t n_max_mappings, n_max_sessions, n_max_static;
 	uint32_t n_mappings, n_sessions, n_static;
+	uint32_t n_windows; /* the others were never used */
 	uint64_t created, expired;
 	uint32_t now_s; /* of the last nat_maps_expire() */
 	struct mr_ctx *ctx;
@@ -82,6 +83,7 @@ struct nat_maps {
 	void *opaque;
 	bool is_behind;    /* see nat_maps_is_behind() */
 	bool is_taking;    /* hand_over.h: limits and events do not apply */
+	uint64_t settings; /* of a copy for another process: its digest */
 	bool has_logged;   /* NAT_LOG_NO_PORT... */
 	uint32_t logged_s; /* ...when last */
 };

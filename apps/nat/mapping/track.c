@@ -21,6 +21,8 @@ void nat_map_set_first(struct nat_maps *maps, uint32_t id,
 	if (map->inside.proto != IPPROTO_TCP)
 		return;
 	maps->windows[id] = (struct nat_window){ 0 };
+	if (maps->n_windows <= id)
+		maps->n_windows = id + 1;
 	nat_map_set_timer(maps, id);
 }
 

@@ -20,7 +20,7 @@ static size_t blocks_bytes(const struct nat_ports *ports)
 	       sizeof(*ports->blocks);
 }
 
-static size_t block_bits_bytes(const struct nat_ports *ports)
+size_t nat_block_bits_bytes(const struct nat_ports *ports)
 {
 	return (size_t)ports->n_sets * ports->block_words * sizeof(uint64_t);
 }
@@ -55,6 +55,13 @@ static void fit_deterministic(struct nat_ports *ports,
 	ports->config.block = (uint16_t)size;
 }
 
+int nat_blocks_alloc(struct nat_ports *ports)
+{
+	ports->blocks = nat_set_reserve(blocks_bytes(ports));
+	ports->block_bits = nat_set_reserve(nat_block_bits_bytes(ports));
+	return ports->blocks == NULL || ports->block_bits == NULL ? -ENOMEM : 0;
+}
+
 int nat_blocks_init(struct nat_ports *ports, const struct nat_config *config)
 {
 	const uint32_t size = config->ports.block;
@@ -72,9 +79,7 @@ int nat_blocks_init(struct nat_ports *ports, const struct nat_config *config)
 	ports->blocks_per_set = (ports->n_slots + ports->config.block - 1) /
 				ports->config.block;
 	ports->block_words = nat_bits_memory(ports->blocks_per_set);
-	ports->blocks = nat_set_reserve(blocks_bytes(ports));
-	ports->block_bits = nat_set_reserve(block_bits_bytes(ports));
-	if (ports->blocks == NULL || ports->block_bits == NULL)
+	if (nat_blocks_alloc(ports) < 0)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < ports->n_sets; i++)
 		ports->sets[i].n_free_blocks =
@@ -87,7 +92,7 @@ void nat_blocks_fini(struct nat_ports *ports)
 	if (ports->blocks != NULL)
 		munmap(ports->blocks, blocks_bytes(ports));
 	if (ports->block_bits != NULL)
-		munmap(ports->block_bits, block_bits_bytes(ports));
+		munmap(ports->block_bits, nat_block_bits_bytes(ports));
 }
 
 /* The number of the block that a place is in. */

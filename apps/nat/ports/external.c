@@ -32,7 +32,7 @@ static void merge_ranges(struct nat_externals *externals)
 	externals->n_ranges = n;
 }
 
-static bool alloc_ranges(struct nat_externals *externals, uint32_t n_max)
+bool nat_externals_alloc(struct nat_externals *externals, uint32_t n_max)
 {
 	externals->ranges =
 		calloc(2ull * n_max + 1, sizeof(*externals->ranges));
@@ -47,7 +47,7 @@ int nat_externals_init(struct nat_externals *externals,
 		       const struct nat_config *config)
 {
 	*externals = (struct nat_externals){ .n_ranges = config->n_pool };
-	if (!alloc_ranges(externals, config->n_pool))
+	if (!nat_externals_alloc(externals, config->n_pool))
 		return -ENOMEM;
 	for (uint32_t i = 0; i < config->n_pool; i++) {
 		externals->ranges[i].first = config->pool[i].first;
@@ -71,8 +71,7 @@ void nat_externals_fini(struct nat_externals *externals)
 	*externals = (struct nat_externals){ 0 };
 }
 
-/* With by_index filled in. */
-static void sort_ranges(struct nat_externals *externals)
+void nat_externals_sort(struct nat_externals *externals)
 {
 	memcpy(externals->ranges, externals->by_index,
 	       externals->n_ranges * sizeof(*externals->ranges));
@@ -95,14 +94,14 @@ int nat_ordinals_init(struct nat_externals *ordinals,
 		      const struct nat_config *config)
 {
 	*ordinals = (struct nat_externals){ 0 };
-	if (!alloc_ranges(ordinals, config->n_subscribers))
+	if (!nat_externals_alloc(ordinals, config->n_subscribers))
 		return -ENOMEM;
 	for (uint32_t i = 0; i < config->n_subscribers; i++) {
 		const struct nat_prefix *net = &config->subscribers[i];
 
 		append_range(ordinals, net->addr, net->addr | ~net->mask);
 	}
-	sort_ranges(ordinals);
+	nat_externals_sort(ordinals);
 	return 0;
 }
 
@@ -136,7 +135,7 @@ bool nat_externals_extend(const struct nat_externals *old,
 	struct nat_externals externals = *old;
 
 	if (old->n_ranges == 0 || next->n_addrs > n_max ||
-	    !alloc_ranges(&externals, n_most))
+	    !nat_externals_alloc(&externals, n_most))
 		return false;
 	memcpy(externals.by_index, old->by_index,
 	       old->n_ranges * sizeof(*old->by_index));
@@ -147,7 +146,7 @@ bool nat_externals_extend(const struct nat_externals *old,
 		nat_externals_fini(&externals);
 		return false;
 	}
-	sort_ranges(&externals);
+	nat_externals_sort(&externals);
 	*ret_externals = externals;
 	return true;
 }

@@ -26,6 +26,10 @@ struct nat_externals {
 /* 0 or -ENOMEM. */
 int nat_externals_init(struct nat_externals *externals,
 		       const struct nat_config *config);
+/* With room for n_max ranges; false: no memory. */
+bool nat_externals_alloc(struct nat_externals *externals, uint32_t n_max);
+/* After by_index was filled in. */
+void nat_externals_sort(struct nat_externals *externals);
 void nat_externals_fini(struct nat_externals *externals);
 
 /*

@@ -72,18 +72,17 @@ static void lay_out(struct nat_ports *ports, const struct nat_config *config)
 	ports->set_words = 2 * nat_bits_memory(ports->n_slots / 2);
 }
 
-static int alloc_arrays(struct nat_ports *ports)
+int nat_ports_alloc(struct nat_ports *ports, uint32_t n_batches_max)
 {
 	uint32_t n_addrs = ports->n_addrs_max;
 	uint32_t full_words = nat_bits_memory(n_addrs);
 
-	ports->n_batches_max = ports->hold_down_s + 2;
+	ports->n_batches_max = n_batches_max;
 	ports->batches = calloc(ports->n_batches_max, sizeof(*ports->batches));
 	if (ports->batches == NULL)
 		return -ENOMEM;
 	ports->sets = calloc(ports->n_sets, sizeof(*ports->sets));
-	ports->full_memory = calloc((size_t)full_words * NAT_PROTOS,
-				    sizeof(*ports->full_memory));
+	ports->full_memory = calloc(1, nat_full_bytes(ports));
 	ports->index = nat_set_reserve(index_bytes(ports));
 	ports->bits = nat_set_reserve(bits_bytes(ports));
 	if (ports->sets == NULL || ports->full_memory == NULL ||
@@ -94,9 +93,7 @@ static int alloc_arrays(struct nat_ports *ports)
 		ports->full[proto] = nat_bits_at(
 			ports->full_memory + (size_t)proto * full_words,
 			n_addrs);
-	for (uint32_t i = 0; i < ports->n_sets; i++)
-		ports->sets[i].n_free = ports->end_slot - ports->first_slot;
-	return 0;
+	return ports->blocks_per_set > 0 ? nat_blocks_alloc(ports) : 0;
 }
 
 static int init_ports(struct nat_ports *ports, const struct nat_config *config)
@@ -106,7 +103,9 @@ static int init_ports(struct nat_ports *ports, const struct nat_config *config)
 	if (err < 0)
 		return err;
 	lay_out(ports, config);
-	err = alloc_arrays(ports);
+	err = nat_ports_alloc(ports, ports->hold_down_s + 2);
+	for (uint32_t i = 0; i < ports->n_sets && err == 0; i++)
+		ports->sets[i].n_free = ports->end_slot - ports->first_slot;
 	return err < 0 ? err : nat_blocks_init(ports, config);
 }
 

@@ -283,6 +283,22 @@ void nat_ports_follow(struct nat_ports *ports, const struct nat_config *next,
 void nat_blocks_forget(struct nat_ports *ports, uint32_t subscriber_id,
 		       uint32_t now_s);
 
+struct mr_parcel;
+
+/* For another process: put into entries "0/...", if this is worker 0. They stay
+ * as they are until the parcel was sent. */
+void nat_ports_put(const struct nat_ports *ports, struct mr_parcel *parcel,
+		   uint32_t worker_idx);
+/* The same ports again, to be looked at: without a configuration. 0, or -errno
+ * with a reason. */
+int nat_ports_copy(const struct mr_parcel *parcel, uint32_t worker_idx,
+		   struct nat_ports **ret_ports, struct mr_reason *ret_why);
+/* Whether they have the same places, blocks and times. */
+bool nat_ports_is_like(const struct nat_ports *a, const struct nat_ports *b);
+/* Make the copy what ports is, which is about to be destroyed. */
+void nat_ports_replace(const struct nat_ports *ports, struct nat_ports *copy,
+		       struct mr_flow_table *subscribers);
+
 /* The external address for address-only mappings; host order. 0: none. */
 uint32_t nat_ports_pair(struct nat_ports *ports, uint32_t subscriber_id,
 			uint32_t proto);

@@ -60,7 +60,19 @@ void nat_set_take(struct nat_ports *ports, uint32_t place, uint32_t map_id);
 /* Mark it as free, after its hold-down. */
 void nat_set_release(struct nat_ports *ports, uint32_t place, uint32_t now_s);
 
+/* For n_batches_max seconds in hold-down, and blocks_per_set blocks. 0 or
+ * -ENOMEM; then nat_ports_destroy(). */
+int nat_ports_alloc(struct nat_ports *ports, uint32_t n_batches_max);
+
+static inline size_t nat_full_bytes(const struct nat_ports *ports)
+{
+	return (size_t)nat_bits_memory(ports->n_addrs_max) * NAT_PROTOS *
+	       sizeof(*ports->full_memory);
+}
+
 /* blocks.c */
+int nat_blocks_alloc(struct nat_ports *ports);
+size_t nat_block_bits_bytes(const struct nat_ports *ports);
 int nat_blocks_init(struct nat_ports *ports, const struct nat_config *config);
 void nat_blocks_fini(struct nat_ports *ports);
 enum nat_drop nat_blocks_take(struct nat_ports *ports, uint32_t proto,

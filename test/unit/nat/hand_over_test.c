@@ -38,12 +38,35 @@ static double now_ms(void)
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-static void make_workers(uint32_t n, struct nat_maps **maps)
+static bool is_converted; /* at the last take_over() */
+
+/* What the old workers have, which tests do not change. */
+static struct {
+	struct nat_config config;
+	struct nat_range pool[4];
+	struct nat_prefix subscribers[4];
+	struct nat_port_forward forwards[8];
+} kept;
+
+static const struct nat_config *keep_config(void)
+{
+	kept.config = fixture.config;
+	memcpy(kept.pool, fixture.pool, sizeof(kept.pool));
+	memcpy(kept.subscribers, fixture.subscribers, sizeof(kept.subscribers));
+	memcpy(kept.forwards, fixture.forwards, sizeof(kept.forwards));
+	kept.config.pool = kept.pool;
+	kept.config.subscribers = kept.subscribers;
+	kept.config.forwards = kept.forwards;
+	return &kept.config;
+}
+
+static void make_workers(uint32_t n, struct nat_maps **maps,
+			 const struct nat_config *of_nat)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		const struct nat_maps_config config = {
 			.ctx = fixture.ctx,
-			.config = &fixture.config,
+			.config = of_nat,
 			.shard = i,
 			.n_shards = n,
 			.now_s = fixture.now_s,
@@ -60,7 +83,7 @@ static void start_old(uint32_t n)
 {
 	old.n = n;
 	new.n = 0;
-	make_workers(n, old.maps);
+	make_workers(n, old.maps, keep_config());
 	fixture.maps = old.maps[0];
 }
 
@@ -72,7 +95,7 @@ static uint32_t take_over(uint32_t n)
 	double at_ms[5];
 
 	new.n = n;
-	make_workers(n, new.maps);
+	make_workers(n, new.maps, &fixture.config);
 	at_ms[0] = now_ms();
 	for (uint32_t i = 0; i < old.n; i++)
 		nat_maps_put(old.maps[i], parcel, i);
@@ -81,13 +104,13 @@ static uint32_t take_over(uint32_t n)
 	at_ms[2] = now_ms();
 	memset(&events, 0, sizeof(events));
 	for (uint32_t i = 0; i < old.n; i++) {
-		struct nat_maps_state state;
+		struct nat_maps *copy;
 		struct mr_reason why = { "" };
 
-		if (nat_maps_find(parcel, i, &state, &why) < 0)
+		if (nat_maps_copy(fixture.ctx, parcel, i, &copy, &why) < 0)
 			fail_msg("%s", why.text);
-		n_ended += nat_maps_take(new.maps, n, i, &state,
-					 fixture.now_s);
+		n_ended += nat_maps_take(new.maps, n, copy, fixture.now_s,
+					 &is_converted);
 	}
 	at_ms[3] = now_ms();
 	mri_parcel_destroy(parcel);
@@ -213,7 +236,13 @@ static void open_all(void)
 			       fixture.now_s++);
 }
 
-TEST_FIXTURE(everything_is_as_it_was)
+/* Make the next processes enter records one by one. */
+static void change_something(void)
+{
+	fixture.config.max_sessions++;
+}
+
+static void check_everything(bool converts)
 {
 	const struct nat_window *a, *b;
 	uint32_t of_old, of_new;
@@ -222,7 +251,10 @@ TEST_FIXTURE(everything_is_as_it_was)
 	start_old(1);
 	open_all();
 	of_old = fixture_find_out(TCP, HOST, 1000);
+	if (converts)
+		change_something();
 	assert_int_equal(take_over(1), 0);
+	assert_int_equal(is_converted, converts);
 	assert_int_equal(events.n, 0);
 	check_same(old.maps[0], new.maps[0]);
 	check_counts(old.maps[0], new.maps[0]);
@@ -247,7 +279,17 @@ TEST_FIXTURE(everything_is_as_it_was)
 	end_all();
 }
 
-TEST_FIXTURE(timers_go_on)
+TEST_FIXTURE(everything_is_as_it_was)
+{
+	check_everything(false);
+}
+
+TEST_FIXTURE(everything_is_as_it_was_one_by_one)
+{
+	check_everything(true);
+}
+
+static void check_timers(bool converts)
 {
 	uint32_t begin_s;
 
@@ -256,6 +298,8 @@ TEST_FIXTURE(timers_go_on)
 	open_all();
 	begin_s = fixture.now_s;
 	fixture.now_s += 100;
+	if (converts)
+		change_something();
 	assert_int_equal(take_over(1), 0);
 	for (uint32_t s = begin_s + 100; s < begin_s + 8000; s += 7) {
 		fixture.maps = old.maps[0];
@@ -267,13 +311,25 @@ TEST_FIXTURE(timers_go_on)
 	end_all();
 }
 
-TEST_FIXTURE(blocks_stay_and_are_logged_once)
+TEST_FIXTURE(timers_go_on)
+{
+	check_timers(false);
+}
+
+TEST_FIXTURE(timers_go_on_one_by_one)
+{
+	check_timers(true);
+}
+
+static void check_blocks(bool converts)
 {
 	configure_all();
 	fixture.config.ports.block = 64;
 	fixture.config.ports.max_blocks = 2;
 	start_old(1);
 	open_all();
+	if (converts)
+		change_something();
 	assert_int_equal(take_over(1), 0);
 	assert_int_equal(events.n, 0);
 	check_same(old.maps[0], new.maps[0]);
@@ -285,6 +341,16 @@ TEST_FIXTURE(blocks_stay_and_are_logged_once)
 	assert_int_equal(events.ends[NAT_LOG_BLOCK_BEGIN], 0);
 	assert_int_equal(events.ends[NAT_LOG_BLOCK_END], 4);
 	end_all();
+}
+
+TEST_FIXTURE(blocks_stay_and_are_logged_once)
+{
+	check_blocks(false);
+}
+
+TEST_FIXTURE(blocks_stay_one_by_one)
+{
+	check_blocks(true);
 }
 
 TEST_FIXTURE(other_blocks_are_logged_anew)
@@ -438,61 +504,83 @@ TEST_FIXTURE(ports_in_hold_down_are_not_given_out)
 
 /* ---- damage ---- */
 
-/* Put something else under a name, and look for everything. */
-static void expect_damage(const char *name, const void *bytes, size_t n,
-			  const char *what)
+/* The reason why a copy cannot be made, if a name has other bytes. */
+static struct mr_reason refusal(const char *name, const void *bytes, size_t n)
 {
 	struct mr_parcel *parcel = mri_parcel_create(fixture.ctx);
-	struct nat_maps_state state;
+	struct nat_maps *copy;
 	struct mr_reason why = { "" };
 
 	/* The first one of a name is found. */
 	mr_parcel_put(parcel, name, 1, bytes, n);
 	nat_maps_put(old.maps[0], parcel, 0);
 	parcel = carry(fixture.ctx, parcel);
-	assert_int_equal(nat_maps_find(parcel, 0, &state, &why), -EPROTO);
-	assert_reason_has(&why, name);
-	assert_reason_has(&why, what);
+	assert_int_equal(nat_maps_copy(fixture.ctx, parcel, 0, &copy, &why),
+			 -EPROTO);
 	mri_parcel_destroy(parcel);
+	return why;
 }
 
 TEST_FIXTURE(damage_is_refused_by_name)
 {
-	struct nat_map_image map = { .inside = tuple(TCP, HOST, 1),
-				     .outside = remote(POOL, 1) };
-	struct nat_session_image session = { .inside = map.inside };
-	struct nat_held_image held = { .proto = GRE };
-	struct nat_block_image block = { .proto = GRE };
-	struct nat_window window = { 0 };
+	static const char *const names[] = {
+		"0/state",    "0/maps",	       "0/maps.o",     "0/maps.p",
+		"0/maps.r",   "0/maps.q",      "0/others",     "0/sessions",
+		"0/subscribers", "0/wheel",    "0/session-wheel",
+		"0/windows",  "0/ports",       "0/ranges",     "0/sets",
+		"0/batches",  "0/full",	       "0/index",      "0/bits",
+		"0/block-bits", "0/owners"
+	};
+	uint8_t bytes[4096];
+
+	fixture.config.ports.block = 64;
+	configure_all();
+	start_old(1);
+	open_all();
+	for (uint32_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		for (uint32_t fill = 0; fill < 256; fill += 255) {
+			char table[MR_PARCEL_NAME_BYTES];
+			struct mr_reason why;
+
+			memset(bytes, (int)fill, sizeof(bytes));
+			why = refusal(names[i], bytes, sizeof(bytes));
+			snprintf(table, sizeof(table), "%s", names[i]);
+			/* Of tables, the name of the table is enough. */
+			if (strrchr(table, '.') != NULL)
+				*strrchr(table, '.') = '\0';
+			assert_reason_has(&why, table);
+		}
+	end_all();
+}
+
+/* With the right size, the numbers of items must be those of the bytes. */
+TEST_FIXTURE(counts_that_contradict_each_other_are_refused)
+{
+	struct mr_reason why;
+	uint8_t bytes[104];
 
 	start_old(1);
-	expect_damage("0/maps", &map, sizeof(map) - 1, "part of a record");
-	expect_damage("0/windows", &window, sizeof(window), "damaged");
-	map.tcp_state = NAT_TCP_STATES;
-	expect_damage("0/maps", &map, sizeof(map), "damaged at record 0");
-	map.tcp_state = 0;
-	map.flags = NAT_MAP_RULE;
-	expect_damage("0/maps", &map, sizeof(map), "damaged at record 0");
-	map.flags = 0;
-	map.outside.addr = 0;
-	expect_damage("0/maps", &map, sizeof(map), "damaged at record 0");
-	expect_damage("0/sessions", &session, sizeof(session), "record 0");
-	expect_damage("0/held", &held, sizeof(held), "record 0");
-	expect_damage("0/blocks", &block, sizeof(block), "record 0");
-	expect_damage("0/state", &block, sizeof(block), "part of a record");
+	memset(bytes, 0xff, sizeof(bytes));
+	why = refusal("0/state", bytes, sizeof(bytes));
+	assert_reason_has(&why, "0/state");
+	why = refusal("0/maps", bytes, sizeof(bytes));
+	assert_reason_has(&why, "0/maps");
+	why = refusal("0/ports", bytes, sizeof(bytes));
+	assert_reason_has(&why, "0/ports");
 	end_all();
 }
 
 TEST_FIXTURE(a_missing_entry_is_named)
 {
 	struct mr_parcel *parcel = mri_parcel_create(fixture.ctx);
-	struct nat_maps_state found;
+	struct nat_maps *copy;
 	struct mr_reason why = { "" };
 
 	start_old(1);
 	nat_maps_put(old.maps[0], parcel, 0);
 	parcel = carry(fixture.ctx, parcel);
-	assert_int_equal(nat_maps_find(parcel, 1, &found, &why), -ENOENT);
+	assert_int_equal(nat_maps_copy(fixture.ctx, parcel, 1, &copy, &why),
+			 -ENOENT);
 	assert_reason_has(&why, "1/state");
 	mri_parcel_destroy(parcel);
 	end_all();
@@ -500,7 +588,7 @@ TEST_FIXTURE(a_missing_entry_is_named)
 
 /* ---- how long it takes ---- */
 
-TEST_FIXTURE(many_sessions_go_over)
+static void check_many(bool converts)
 {
 	const char *factor = getenv("MR_TEST_OPS_FACTOR");
 	const uint32_t n =
@@ -519,9 +607,21 @@ TEST_FIXTURE(many_sessions_go_over)
 						(uint16_t)(1024 + i % 63)),
 				    REMOTE, 53, SYN),
 			NAT_OK);
+	if (converts)
+		change_something();
 	begin_ms = now_ms();
 	assert_int_equal(take_over(1), 0);
 	print_message("%u sessions: %.1f ms\n", n, now_ms() - begin_ms);
 	check_counts(old.maps[0], new.maps[0]);
 	end_all();
+}
+
+TEST_FIXTURE(many_sessions_go_over)
+{
+	check_many(false);
+}
+
+TEST_FIXTURE(many_sessions_go_over_one_by_one)
+{
+	check_many(true);
 }
