@@ -48,7 +48,8 @@ class Record(ctypes.Structure):
 
     def shown(self):
         """Its members, with addresses and ports as people write them."""
-        shown = {name: getattr(self, name) for name, _ in self._fields_}
+        shown = {name: getattr(self, name) for name, _ in self._fields_
+                 if name != "_hole"}
         for name in ("inside", "outside", "remote"):
             if name in shown:
                 shown[name] = str(ip_address(socket.ntohl(shown[name])))
