@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -197,6 +198,20 @@ static int hear_ready(const struct mri_dataplane *dp,
 	return err;
 }
 
+static void put_workers(const struct mri_dataplane *dp,
+			struct mr_parcel *parcel)
+{
+	char name[MR_PARCEL_NAME_BYTES];
+
+	for (uint32_t w = 0; w < dp->base.n_workers; w++) {
+		struct mr_worker_stats stats = { .size = sizeof(stats) };
+
+		mr_worker_stats(mr_workers_get(dp->base.workers, w), &stats);
+		snprintf(name, sizeof(name), "worker/%u", w);
+		mr_parcel_put(parcel, name, 0, &stats, sizeof(stats));
+	}
+}
+
 static int send_state(const struct mri_dataplane *dp, mr_dataplane_put_fn *put,
 		      void *opaque, struct mr_reason *reterr_reason)
 {
@@ -206,7 +221,7 @@ static int send_state(const struct mri_dataplane *dp, mr_dataplane_put_fn *put,
 
 	if (parcel == NULL)
 		return mr_fail(reterr_reason, -ENOMEM, "no memory");
-	mr_parcel_put(parcel, "n_ports", 0, &n_ports, sizeof(n_ports));
+	put_workers(dp, parcel);
 	for (uint32_t p = 0; p < n_ports && err == 0; p++)
 		err = mri_port_give(dp->ports[p], p, parcel, reterr_reason);
 	if (err == 0 && put != NULL)

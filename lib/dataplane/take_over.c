@@ -2,6 +2,7 @@
 /* The new process's side of a hand-over. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -109,6 +110,24 @@ int mr_dataplane_take_over(int socket_fd,
 	return 0;
 }
 
+/* Counters of workers go on. There may be another number of workers now. */
+static void take_workers(const struct mri_dataplane *dp)
+{
+	char name[MR_PARCEL_NAME_BYTES];
+	struct mr_worker_stats stats;
+
+	for (uint32_t w = 0;; w++) {
+		struct mri_worker *worker = mri_worker_of(mr_workers_get(
+			dp->base.workers, w % dp->base.n_workers));
+
+		snprintf(name, sizeof(name), "worker/%u", w);
+		if (mr_parcel_get(dp->hand.parcel, name, 0, &stats,
+				  sizeof(stats), NULL) < 0)
+			return;
+		mri_worker_add_stats(worker, &stats);
+	}
+}
+
 int mr_dataplane_take_state(struct mr_dataplane *base,
 			    struct mr_parcel **ret_parcel,
 			    struct mr_reason *reterr_reason)
@@ -129,9 +148,11 @@ int mr_dataplane_take_state(struct mr_dataplane *base,
 	for (uint32_t p = 0; p < base->n_ports && err == 0; p++)
 		err = mri_port_resume(dp->ports[p], p, hand->parcel,
 				      reterr_reason);
-	if (err == 0)
-		*ret_parcel = hand->parcel;
-	return err;
+	if (err < 0)
+		return err;
+	take_workers(dp);
+	*ret_parcel = hand->parcel;
+	return 0;
 }
 
 int mr_dataplane_own(struct mr_dataplane *base, struct mr_reason *reterr_reason)

@@ -195,6 +195,10 @@ static inline struct mri_worker *mri_worker_of(const struct mr_worker *base)
 	return (struct mri_worker *)base;
 }
 
+/* workers.c: add those of another process, before the worker starts. */
+void mri_worker_add_stats(struct mri_worker *worker,
+			  const struct mr_worker_stats *stats);
+
 /* handoff.c */
 int mri_handoff_init(struct mr_workers *workers,
 		     struct mr_reason *reterr_reason);

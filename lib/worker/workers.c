@@ -439,3 +439,18 @@ int mr_worker_stats(const struct mr_worker *base, struct mr_worker_stats *stats)
 
 	return mri_fill_sized(stats, &copy, sizeof(copy));
 }
+
+void mri_worker_add_stats(struct mri_worker *worker,
+			  const struct mr_worker_stats *stats)
+{
+	struct mr_worker_stats *to = &worker->stats;
+
+	to->busy_ns += stats->busy_ns;
+	to->idle_ns += stats->idle_ns;
+	to->rounds += stats->rounds;
+	to->empty_rounds += stats->empty_rounds;
+	to->sleeps += stats->sleeps;
+	to->handed_off += stats->handed_off;
+	to->handoff_full += stats->handoff_full;
+	to->asleep_ns += stats->asleep_ns;
+}

@@ -15,7 +15,7 @@ from host import limit
 from lib import invariants, talk
 from lib.broker import NOBODY, Broker, flags, forwarder
 from lib.forwarder import Bridge, frames_of
-from lib.namespaces import run, wait_until
+from lib.namespaces import Star, run, wait_until
 from lib.process import BUILD, CTL, L2FWD, Process, ask_ctl
 from lib.wire import number_of
 
@@ -185,6 +185,28 @@ def test_each_frame_is_sent_or_counted_at_full_speed(lab, star):
     after = int(sink.run("cat", "/sys/class/net/h0/statistics/rx_packets").stdout)
     # The kernels' own frames (IPv6) are a few.
     assert 0 <= after - before + n_dropped - n_sent < 50, (before, after, n_dropped, n_sent)
+
+
+def test_frames_between_workers_are_not_lost(lab):
+    """Two workers, each of which sends by queues of the other."""
+    star = Star(lab, n_hosts=3)
+    line = Line(lab, star, "--mode", "learn", "--workers", 2, "--ring", RING,
+                ports=tuple(star.ports))
+    for way in range(2):  # both are known
+        line.wires[way].send(frames_of(way, 1)[0])
+        assert len(line.wires[1 - way].receive(1)) == 1
+    join = line.stream(20000)
+    gaps = [line.upgrade()["gap_us"] for _ in range(5)]
+    sent, got = join()
+    final = line.stop_last()
+    assert invariants.worker_total(final, "handed_off") > 10000
+    n_dropped = sum(invariants.worker_drops(final).values()) + sum(
+        sum(invariants.drops(port, "rx").values()) for port in final["ports"])
+    assert sum(map(len, sent)) - sum(map(len, got)) == n_dropped
+    assert n_dropped == 0 or max(gaps) > 20000, (n_dropped, gaps)
+    for way in range(2):
+        numbers = list(map(number_of, got[way]))
+        assert numbers == sorted(set(numbers))
 
 
 def test_stations_and_connections_stay(lab, star):
