@@ -34,6 +34,8 @@ enum {
 
 #define MAX_BYTES (UINT64_C(1) << 32)
 
+static const uint64_t NS_PER_MS = 1000000;
+
 static const uint32_t MAGIC = 0x6d727063; /* "mrpc" */
 
 struct head {
@@ -302,8 +304,33 @@ int mri_parcel_send(const struct mr_parcel *parcel, int socket_fd,
 
 /* ---- received ---- */
 
+/* Where a parcel comes from, and until when. */
+struct source {
+	const struct mr_ctx *ctx;
+	int socket_fd;
+	uint64_t end_ns;
+};
+
+/* 0: it is readable; or -errno. A signal does not end it. */
+static int wait_for(const struct source *source)
+{
+	struct pollfd ready = { .fd = source->socket_fd, .events = POLLIN };
+	int n;
+
+	do {
+		const uint64_t now_ns = mr_ctx_now_ns(source->ctx);
+
+		n = poll(&ready, 1,
+			 now_ns >= source->end_ns ?
+				 0 :
+				 (int)((source->end_ns - now_ns) / NS_PER_MS) +
+					 1);
+	} while (n < 0 && errno == EINTR);
+	return n > 0 ? 0 : n == 0 ? -ETIMEDOUT : -errno;
+}
+
 /* A message with fds: its bytes, 0 at the end, or -errno. */
-static ssize_t receive_fds(int socket_fd, int timeout_ms, void *bytes,
+static ssize_t receive_fds(const struct source *source, void *bytes,
 			   size_t n_bytes, int *ret_fds, uint32_t *ret_n_fds)
 {
 	_Alignas(struct cmsghdr) char
@@ -313,14 +340,15 @@ static ssize_t receive_fds(int socket_fd, int timeout_ms, void *bytes,
 				  .msg_iovlen = 1,
 				  .msg_control = space,
 				  .msg_controllen = sizeof(space) };
-	struct pollfd ready = { .fd = socket_fd, .events = POLLIN };
 	struct cmsghdr *control;
 	ssize_t n;
 
 	*ret_n_fds = 0;
-	if (poll(&ready, 1, timeout_ms) == 0)
-		return -ETIMEDOUT;
-	n = recvmsg(socket_fd, &message, MSG_CMSG_CLOEXEC);
+	n = wait_for(source);
+	if (n < 0)
+		return n;
+	n = recvmsg(source->socket_fd, &message,
+		    MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 	if (n < 0)
 		return -errno;
 	control = CMSG_FIRSTHDR(&message);
@@ -376,10 +404,12 @@ static bool is_whole(const struct mr_parcel *parcel)
 /* Map the memfd, which nobody can change any more. */
 static int map_bytes(struct mr_parcel *parcel, int fd, uint64_t n_bytes)
 {
+	const int seals = fcntl(fd, F_GET_SEALS);
 	struct stat found;
 	void *bytes;
 
-	if (fcntl(fd, F_GET_SEALS) != SEALS || fstat(fd, &found) < 0 ||
+	/* Others may be set, too: the system may forbid to execute it. */
+	if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &found) < 0 ||
 	    (uint64_t)found.st_size != n_bytes || n_bytes == 0 ||
 	    n_bytes > MAX_BYTES)
 		return -EPROTO;
@@ -391,13 +421,12 @@ static int map_bytes(struct mr_parcel *parcel, int fd, uint64_t n_bytes)
 	return 0;
 }
 
-static int receive_head(struct mr_parcel *parcel, int socket_fd, int timeout_ms)
+static int receive_head(struct mr_parcel *parcel, const struct source *source)
 {
 	int fds[FDS_PER_MESSAGE];
-	struct head head;
+	struct head head = { 0 };
 	uint32_t n_fds;
-	ssize_t n = receive_fds(socket_fd, timeout_ms, &head, sizeof(head), fds,
-				&n_fds);
+	ssize_t n = receive_fds(source, &head, sizeof(head), fds, &n_fds);
 	int err = n == 0 ? -ECONNRESET : n < 0 ? (int)n : 0;
 
 	if (err == 0 &&
@@ -414,15 +443,15 @@ static int receive_head(struct mr_parcel *parcel, int socket_fd, int timeout_ms)
 	return err;
 }
 
-static int receive_rest(struct mr_parcel *parcel, int socket_fd, int timeout_ms)
+static int receive_rest(struct mr_parcel *parcel, const struct source *source)
 {
 	uint32_t n_done = 0;
 
 	while (n_done < parcel->n_fds) {
 		int fds[FDS_PER_MESSAGE];
 		uint32_t i, n_fds;
-		const ssize_t n = receive_fds(socket_fd, timeout_ms, &i,
-					      sizeof(i), fds, &n_fds);
+		const ssize_t n =
+			receive_fds(source, &i, sizeof(i), fds, &n_fds);
 		const bool is_good = n == sizeof(i) && i == n_done &&
 				     n_fds > 0 &&
 				     n_fds <= parcel->n_fds - n_done;
@@ -443,14 +472,18 @@ int mri_parcel_receive(const struct mr_ctx *ctx, int socket_fd, int timeout_ms,
 		       struct mr_parcel **ret_parcel,
 		       struct mr_reason *reterr_reason)
 {
+	const struct source source = {
+		ctx, socket_fd,
+		mr_ctx_now_ns(ctx) + (uint64_t)timeout_ms * NS_PER_MS
+	};
 	struct mr_parcel *parcel = mri_parcel_create(ctx);
 	int err = -ENOMEM;
 
 	if (parcel != NULL) {
 		parcel->is_received = true;
-		err = receive_head(parcel, socket_fd, timeout_ms);
+		err = receive_head(parcel, &source);
 		if (err == 0)
-			err = receive_rest(parcel, socket_fd, timeout_ms);
+			err = receive_rest(parcel, &source);
 	}
 	if (err == 0) {
 		*ret_parcel = parcel;

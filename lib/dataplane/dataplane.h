@@ -81,11 +81,8 @@ enum {
 	MRI_HAND_DRAIN_MS = 5,    /* of tx rings */
 	MRI_HAND_OWNER_BYTES = 4096,
 };
-/* Whether the ports belong to the other process. */
-static inline bool mri_dataplane_is_away(const struct mri_dataplane *dp)
-{
-	return dp->base.n_ports > 0 && dp->ports[0]->is_away;
-}
+/* Ports and pages belong to the other process, or to this one. */
+void mri_dataplane_set_away(struct mri_dataplane *dp, bool is_away);
 
 /* A parcel with one entry: a question, an answer, or "why" with a reason. */
 int mri_hand_say(const struct mr_ctx *ctx, int socket_fd, const char *name,

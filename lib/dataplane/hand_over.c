@@ -21,8 +21,6 @@
 #include "pool/hand_over.h"
 #include "port/hand_over.h"
 
-static const uint64_t NS_PER_MS = 1000000;
-
 /* ---- both sides ---- */
 
 int mri_hand_say(const struct mr_ctx *ctx, int socket_fd, const char *name,
@@ -81,6 +79,13 @@ int mri_hand_map(struct mri_hand_over *hand)
 		return -errno;
 	hand->owner = page;
 	return 0;
+}
+
+void mri_dataplane_set_away(struct mri_dataplane *dp, bool is_away)
+{
+	for (uint32_t p = 0; p < dp->base.n_ports; p++)
+		dp->ports[p]->is_away = is_away;
+	dp->base.pool->is_away = is_away;
 }
 
 void mri_hand_close(struct mri_hand_over *hand)
@@ -242,16 +247,14 @@ static int send_state(const struct mri_dataplane *dp, mr_dataplane_put_fn *put,
 static int hear_taken(const struct mri_dataplane *dp,
 		      struct mr_reason *reterr_reason)
 {
-	const uint64_t end_ns =
-		mr_ctx_now_ns(dp->base.ctx) + MRI_HAND_OWNER_MS * NS_PER_MS;
 	struct mr_parcel *parcel = NULL;
-	int err;
+	const int err = mri_hand_hear(dp->base.ctx, dp->hand.socket_fd,
+				      MRI_HAND_OWNER_MS, &parcel,
+				      reterr_reason);
 
-	err = mri_hand_hear(dp->base.ctx, dp->hand.socket_fd, MRI_HAND_OWNER_MS,
-			    &parcel, reterr_reason);
 	if (err == 0)
 		mri_parcel_destroy(parcel);
-	else if (err == -ETIMEDOUT && mr_ctx_now_ns(dp->base.ctx) >= end_ns)
+	else if (err == -ETIMEDOUT)
 		(void)mr_fail(reterr_reason, err,
 			      "the new process did not go on within %d s",
 			      MRI_HAND_OWNER_MS / 1000);
@@ -291,8 +294,7 @@ int mr_dataplane_hand_over(struct mr_dataplane *base, mr_dataplane_put_fn *put,
 			       err < 0 ? why.text :
 					 "the new process did not own it");
 	}
-	for (uint32_t p = 0; p < base->n_ports; p++)
-		dp->ports[p]->is_away = 1;
+	mri_dataplane_set_away(dp, true);
 	mri_hand_close(&dp->hand);
 	return 0;
 }

@@ -265,9 +265,6 @@ void mr_dataplane_close_ports(struct mr_dataplane *base)
 	struct mri_dataplane *dp = (struct mri_dataplane *)base;
 	struct mr_workers *workers = base->workers;
 
-	/* Pages that are out are another process's. */
-	if (mri_dataplane_is_away(dp))
-		mri_pool_give_up(base->pool);
 	(void)mri_dataplane_end_threads(dp);
 	if (dp->is_attached)
 		mr_worker_detach(mr_workers_get(workers, 0));
@@ -292,7 +289,7 @@ int mr_dataplane_close(struct mr_dataplane *base,
 		return 0;
 	if (base->workers != NULL)
 		(void)mri_dataplane_end_threads(dp);
-	if (base->workers != NULL && !mri_dataplane_is_away(dp))
+	if (base->workers != NULL && !base->pool->is_away)
 		mr_dataplane_drain(base, CLOSE_MS, NULL, NULL);
 	mr_dataplane_close_ports(base);
 	mri_hand_close(&dp->hand);

@@ -9,6 +9,7 @@
 #include <millrace/experimental/hand_over.h>
 
 #include "dataplane/dataplane.h"
+#include "pool/hand_over.h"
 #include "port/hand_over.h"
 
 static int say_hello(const struct mr_ctx *ctx, int socket_fd,
@@ -139,6 +140,11 @@ int mr_dataplane_take_state(struct mr_dataplane *base,
 	if (hand->owner == NULL || hand->parcel != NULL)
 		return mr_fail(reterr_reason, -EINVAL,
 			       "the data plane was not taken over");
+	/* It may be a page that a device has. */
+	if (!mri_pool_is_untouched(base->pool))
+		return mr_fail(reterr_reason, -EBUSY,
+			       "pages were allocated, which the other process "
+			       "may use");
 	err = mri_hand_say(base->ctx, hand->socket_fd, "ready", 0, NULL, 0,
 			   reterr_reason);
 	if (err == 0)
@@ -168,6 +174,7 @@ int mr_dataplane_own(struct mr_dataplane *base, struct mr_reason *reterr_reason)
 					 __ATOMIC_ACQUIRE))
 		return mr_fail(reterr_reason, -ECANCELED,
 			       "it took too long: the old process went on");
+	mri_dataplane_set_away(dp, false);
 	for (uint32_t p = 0; p < base->n_ports; p++)
 		mri_port_own(dp->ports[p]);
 	/* Even if it is gone by now. */

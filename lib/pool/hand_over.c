@@ -144,8 +144,11 @@ int mri_pool_take(struct mr_ctx *ctx, const struct mr_pool_config *wanted,
 	config.segment_pages = image.segment_pages;
 	config.low_pages = image.low_pages;
 	config.numa_node_plus_1 = image.numa_node_plus_1;
-	return mri_pool_create(ctx, &config, &image, region, ret_pool,
-			       reterr_reason);
+	err = mri_pool_create(ctx, &config, &image, region, ret_pool,
+			      reterr_reason);
+	if (err == 0)
+		(*ret_pool)->is_away = true;
+	return err;
 }
 
 void mri_pool_freeze(struct mr_pool *pool, bool is_frozen)
@@ -155,9 +158,14 @@ void mri_pool_freeze(struct mr_pool *pool, bool is_frozen)
 	pthread_mutex_unlock(&pool->grow_lock);
 }
 
-void mri_pool_give_up(struct mr_pool *pool)
+int mri_pool_check_frozen(const struct mr_pool *pool,
+			  struct mr_reason *reterr_reason)
 {
-	pool->is_given_up = true;
+	return !pool->is_frozen ?
+		       0 :
+		       mr_fail(reterr_reason, -EBUSY,
+			       "%s is being handed over to another process",
+			       pool->name);
 }
 
 /* ---- posted references ---- */
@@ -203,11 +211,12 @@ static bool claim_page(struct mr_pool *pool, uint32_t page)
 
 static bool claim_block(struct mr_pool *pool, uint64_t addr, uint32_t order)
 {
-	const uint32_t page = mri_page_of(pool, addr) & ~((1u << order) - 1);
 	struct mri_block *block;
+	uint32_t page;
 
 	if (order > pool->blocks.max_order)
 		return false;
+	page = mri_page_of(pool, addr) & ~((1u << order) - 1);
 	if (mri_page_claim(&pool->page_alloc, page, order)) {
 		mri_block_claim(pool, page, order);
 		pool->checks->out(pool, page, 1u << order, NULL);

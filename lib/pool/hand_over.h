@@ -31,16 +31,25 @@ struct mri_pool_image {
 int mri_pool_put(const struct mr_pool *pool, struct mr_parcel *parcel,
 		 struct mr_reason *reterr_reason);
 /*
- * Make it again. config has the sizes that the program wants now: -EINVAL, if
- * they differ. -EPROTO, -ENOMEM.
+ * Make it again; it is away. config has the sizes that the program wants now:
+ * -EINVAL, if they differ. -EPROTO, -ENOMEM.
  */
 int mri_pool_take(struct mr_ctx *ctx, const struct mr_pool_config *config,
 		  struct mr_parcel *parcel, struct mr_pool **ret_pool,
 		  struct mr_reason *reterr_reason);
-/* Segments are neither added nor removed until it is thawed. */
+/* Whether no page was taken from it. */
+static inline bool mri_pool_is_untouched(const struct mr_pool *pool)
+{
+	return mri_page_alloc_n_free(&pool->page_alloc) ==
+	       mri_pool_population(pool);
+}
+
+/* Until it is thawed, segments are neither added nor removed, and ports neither
+ * opened nor opened again. */
 void mri_pool_freeze(struct mr_pool *pool, bool is_frozen);
-/* Another process has the pages: destroying the pool counts none. */
-void mri_pool_give_up(struct mr_pool *pool);
+/* -EBUSY: it is frozen. */
+int mri_pool_check_frozen(const struct mr_pool *pool,
+			  struct mr_reason *reterr_reason);
 
 /* pool.c: a pool of a region with an image, which it owns, also on failure. */
 int mri_pool_create(struct mr_ctx *ctx, const struct mr_pool_config *config,

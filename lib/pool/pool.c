@@ -361,7 +361,7 @@ int mr_pool_destroy(struct mr_pool *pool, struct mr_reason *reterr_reason)
 		return 0;
 	mri_pool_stats(pool, &stats, &places);
 	if (pool->n_ports > 0 || stats.n_caches > 0 ||
-	    (stats.n_in_flight + stats.n_open > 0 && !pool->is_given_up))
+	    (stats.n_in_flight + stats.n_open > 0 && !pool->is_away))
 		return refuse_destroy(pool, &stats, &places, reterr_reason);
 	if (stats.free_over > 0)
 		mr_log(pool->ctx, MR_LOG_ERROR,
@@ -544,7 +544,10 @@ int mri_pool_commit(struct mr_pool *pool, const char *who, uint64_t n_pages,
 	/* Keeps segments from being removed meanwhile. */
 	pthread_mutex_lock(&pool->grow_lock);
 	pthread_mutex_lock(&pool->lock);
-	err = commit_pages(pool, who, n_pages, n_workers, reterr_reason);
+	err = mri_pool_check_frozen(pool, reterr_reason);
+	if (err == 0)
+		err = commit_pages(pool, who, n_pages, n_workers,
+				   reterr_reason);
 	pthread_mutex_unlock(&pool->lock);
 	if (err == 0 && pool->page_alloc.n_segments > 1)
 		mri_pool_empty_depot(pool);

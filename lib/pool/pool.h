@@ -184,7 +184,9 @@ struct mr_pool {
 	/* Held while segments are added and removed; see segments.c. */
 	pthread_mutex_t grow_lock;
 	bool is_frozen;   /* under grow_lock; see hand_over.h */
-	bool is_given_up; /* the same */
+	/* Another process has the pages: what is not free is not missing, and
+	 * nothing is written to pages that are freed here. */
+	bool is_away;
 	uint64_t grow_again_ns; /* an empty pool does not grow before this */
 
 	/* What ports and caches may hold, and a list of the caches. */

@@ -208,10 +208,9 @@ static int grow_pool(struct mr_pool *pool, uint32_t n_pages,
 	const uint64_t step = grow_step(pool, n_pages);
 	int err;
 
-	if (pool->is_frozen)
-		return mr_fail(reterr_reason, -EBUSY,
-			       "%s is being handed over to another process",
-			       pool->name);
+	err = mri_pool_check_frozen(pool, reterr_reason);
+	if (err < 0)
+		return err;
 	if (step == 0)
 		return mr_fail(reterr_reason, -ENOSPC,
 			       "%s has all of its %u pages; raise "

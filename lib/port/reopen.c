@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "pool/pool.h"
+#include "pool/hand_over.h"
 #include "port/events.h"
 #include "port/offload.h"
 #include "port/open.h"
@@ -218,8 +218,10 @@ int mr_port_reopen(struct mr_port *port, struct mr_reason *reterr_reason)
 		return mr_fail(reterr_reason, -EBUSY,
 			       "%s: it has rules: close them first",
 			       port->info->name);
-	err = mri_port_read(port->ctx, kept->spec, port->page_bytes, &spec,
-			    &driver, &n_pages, reterr_reason);
+	err = mri_pool_check_frozen(port->pool, reterr_reason);
+	if (err == 0)
+		err = mri_port_read(port->ctx, kept->spec, port->page_bytes,
+				    &spec, &driver, &n_pages, reterr_reason);
 	if (err < 0)
 		return err;
 	if (kept->driver == NULL)

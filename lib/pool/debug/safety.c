@@ -230,12 +230,17 @@ mark_free(struct mr_pool *pool, uint32_t page, uint64_t in, uint32_t site)
 	return false;
 }
 
+static bool fills_pages(const struct mr_pool *pool)
+{
+	return pool->safety->level >= MR_SAFETY_POISON && !pool->is_away;
+}
+
 static bool checked_page_in(struct mr_pool *pool, uint32_t page,
 			    struct mr_cache *cache, const void *site)
 {
 	struct mri_safety *safety = pool->safety;
 	const uint32_t place = mri_site_find(safety, site);
-	const bool is_held = safety->level >= MR_SAFETY_POISON;
+	const bool is_held = fills_pages(pool);
 	const uint64_t in =
 		mri_state(safety, place, is_held ? MRI_STATE_POISONED : 0);
 
@@ -314,7 +319,7 @@ static void checked_in(struct mr_pool *pool, uint32_t first, uint32_t n,
 {
 	struct mri_safety *safety = pool->safety;
 	const uint32_t place = mri_site_find(safety, site);
-	const bool is_filled = safety->level >= MR_SAFETY_POISON;
+	const bool is_filled = fills_pages(pool);
 	const uint64_t in =
 		mri_state(safety, place, is_filled ? MRI_STATE_POISONED : 0);
 

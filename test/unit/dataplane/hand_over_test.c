@@ -4,6 +4,7 @@
  * lib/base, mem, pool and port. A thread plays the new process; the port keeps
  * what is sent in memory that goes with it.
  */
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -161,13 +162,48 @@ static struct {
 	struct mr_reason why;
 	char greeting[16];
 	bool ends_early, is_late;
+	bool allocates;      /* a page, before it has the state */
+	bool frees, claims;  /* what the old program had: see put_mine() */
+	int claim_err;
 } heir;
 
 static int old_fd;
+static uint32_t n_fds_before;
+
+static uint32_t n_fds(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	uint32_t n = 0;
+
+	assert_non_null(folder);
+	while (readdir(folder) != NULL)
+		n++;
+	closedir(folder);
+	return n;
+}
+
+/* Claim the frame of the old program, and free it, if that is wanted. */
+static void claim_mine(struct mr_parcel *parcel)
+{
+	struct mr_pool *pool = heir.dp->pool;
+	const void *addrs = NULL;
+	size_t n = 0;
+	uint64_t addr;
+
+	heir.claim_err = mr_pool_claim_posted(pool, parcel, "mine", &heir.why);
+	if (heir.claim_err < 0 || !heir.frees)
+		return;
+	assert_int_equal(mr_parcel_find(parcel, "addr", 0, &addrs, &n, NULL),
+			 0);
+	memcpy(&addr, addrs, sizeof(addr));
+	mr_pool_frag_free_bulk(pool, &addr, 1);
+}
 
 static void *inherit(void *arg)
 {
+	struct mr_cache *own = NULL;
 	struct mr_parcel *parcel;
+	struct mr_frame frame;
 
 	(void)arg;
 	heir.open_err = mr_dataplane_take_over(heir.fd, &heir.config, &heir.dp,
@@ -176,16 +212,25 @@ static void *inherit(void *arg)
 		goto out;
 	if (heir.ends_early)
 		goto out;
+	if (heir.allocates) {
+		assert_int_equal(mr_cache_create(heir.dp->pool, &own, NULL), 0);
+		take_frames(own, &frame, 1);
+	}
 	heir.state_err = mr_dataplane_take_state(heir.dp, &parcel, &heir.why);
 	if (heir.state_err < 0)
 		goto out;
 	mr_parcel_enter(parcel, "test");
 	(void)mr_parcel_get(parcel, "greeting", 7, heir.greeting,
 			    sizeof(heir.greeting), NULL);
+	if (heir.claims)
+		claim_mine(parcel);
+	if (heir.frees)
+		goto out;
 	if (heir.is_late)
 		usleep(2500000);
 	heir.own_err = mr_dataplane_own(heir.dp, &heir.why);
 out:
+	mr_cache_destroy(own);
 	close(heir.fd);
 	return NULL;
 }
@@ -194,6 +239,7 @@ static void begin_heir(void)
 {
 	int fds[2];
 
+	n_fds_before = n_fds();
 	assert_int_equal(
 		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
 	old_fd = fds[0];
@@ -204,7 +250,8 @@ static void begin_heir(void)
 	heir.config.ctx = heir.ctx;
 	heir.dp = NULL;
 	heir.open_err = heir.state_err = heir.own_err = 1;
-	heir.ends_early = heir.is_late = false;
+	heir.ends_early = heir.is_late = heir.allocates = false;
+	heir.frees = heir.claims = false;
 }
 
 static void start_heir(void)
@@ -341,6 +388,7 @@ static void check_goes_on(void)
 	struct held_port *port = (struct held_port *)dp->ports[0];
 	struct mr_frame frame;
 
+	assert_int_equal(n_fds(), n_fds_before);
 	take_frames(cache, &frame, 1);
 	assert_int_equal(mr_tx_burst(txq_of(dp), cache, &frame, 1), 1);
 	mr_frag_free_bulk(cache, port->held->addrs, port->held->n);
@@ -425,4 +473,150 @@ PLANE_TEST(nothing_is_handed_over_without_an_offer)
 	open_held();
 	assert_int_equal(mr_dataplane_hand_over(dp, NULL, NULL, &why), -EINVAL);
 	assert_int_equal(mr_dataplane_own(dp, &why), -EINVAL);
+}
+
+/* ---- a frame that the program has ---- */
+
+static struct mr_frame mine;
+
+static void put_mine(struct mr_parcel *parcel, void *opaque)
+{
+	(void)opaque;
+	mr_parcel_enter(parcel, "test");
+	mr_pool_put_posted(dp->pool, parcel, "mine", &mine.addr, 1);
+	mr_parcel_put(parcel, "addr", 0, &mine.addr, sizeof(mine.addr));
+}
+
+/* Both sides check their pages, and fill those that are freed. */
+static int hand_over_mine(mr_dataplane_put_fn *put, struct mr_reason *why)
+{
+	int err;
+
+	heir.config.safety = MR_SAFETY_POISON;
+	heir.claims = true;
+	start_heir();
+	err = mr_dataplane_offer(dp, old_fd, why);
+	if (err == 0)
+		err = mr_dataplane_hand_over(dp, put, NULL, why);
+	pthread_join(heir.thread, NULL);
+	return err;
+}
+
+static void open_mine(void)
+{
+	struct mr_dataplane_config config = config_of(helds);
+
+	n_closed = 0;
+	is_refusing = false;
+	assert_int_equal(mr_ctx_add_driver(ctx, &held_driver, NULL), 0);
+	config.safety = MR_SAFETY_POISON;
+	open_plane(&config);
+	take_frames(cache, &mine, 1);
+	bytes_at(dp, mine.addr)[7] = 42;
+	begin_heir();
+}
+
+PLANE_TEST(the_old_process_writes_nothing_to_pages_it_frees)
+{
+	struct mr_reason why = { "" };
+
+	open_mine();
+	if (hand_over_mine(put_mine, &why) < 0)
+		fail_msg("%s", why.text);
+	assert_int_equal(heir.claim_err, 0);
+	mr_frame_free_bulk(cache, &mine, 1);
+	assert_int_equal(bytes_at(heir.dp, mine.addr)[7], 42);
+	close_old();
+	assert_int_equal(bytes_at(heir.dp, mine.addr)[7], 42);
+	mr_pool_frag_free_bulk(heir.dp->pool, &mine.addr, 1);
+	end_heir();
+}
+
+PLANE_TEST(the_new_process_writes_nothing_to_pages_it_does_not_own)
+{
+	struct mr_reason why = { "" };
+
+	open_mine();
+	heir.frees = true;
+	assert_int_equal(hand_over_mine(put_mine, &why), -ECONNRESET);
+	assert_int_equal(heir.claim_err, 0);
+	end_heir();
+	assert_int_equal(bytes_at(dp, mine.addr)[7], 42);
+	mr_frame_free_bulk(cache, &mine, 1);
+	check_goes_on();
+}
+
+/* A block of an order that no pool has. */
+static void put_invalid(struct mr_parcel *parcel, void *opaque)
+{
+	const uint64_t posted = mine.addr << 8 | 255;
+
+	(void)opaque;
+	mr_parcel_enter(parcel, "test");
+	mr_parcel_put(parcel, "mine", 1, &posted, sizeof(posted));
+}
+
+PLANE_TEST(invalid_references_are_refused)
+{
+	struct mr_reason why = { "" };
+
+	open_mine();
+	assert_int_equal(hand_over_mine(put_invalid, &why), 0);
+	assert_int_equal(heir.claim_err, -EPROTO);
+	mr_frame_free_bulk(cache, &mine, 1);
+	close_old();
+	end_heir();
+}
+
+/* ---- what is not allowed meanwhile ---- */
+
+PLANE_TEST(a_page_must_not_be_allocated_before_the_state_is_there)
+{
+	struct mr_reason why = { "" };
+
+	open_held();
+	begin_heir();
+	heir.allocates = true;
+	assert_int_equal(hand_over_to_heir(&why), -ECONNRESET);
+	assert_int_equal(heir.state_err, -EBUSY);
+	end_heir();
+	check_goes_on();
+}
+
+PLANE_TEST(ports_stay_as_they_are_after_an_offer)
+{
+	struct mr_port_config config = { .size = sizeof(config) };
+	struct mr_reason why = { "" };
+	struct mr_port *port;
+
+	open_held();
+	config.pool = dp->pool;
+	begin_heir();
+	heir.ends_early = true;
+	start_heir();
+	assert_int_equal(mr_dataplane_offer(dp, old_fd, &why), 0);
+	assert_int_equal(mr_port_open(ctx, "null:", &config, &port, &why),
+			 -EBUSY);
+	assert_int_equal(mr_port_reopen(dp->ports[1], &why), -EBUSY);
+	pthread_join(heir.thread, NULL);
+	assert_int_equal(mr_dataplane_hand_over(dp, NULL, NULL, &why),
+			 -ECONNRESET);
+	end_heir();
+	check_goes_on();
+	assert_int_equal(mr_port_reopen(dp->ports[1], &why), 0);
+}
+
+PLANE_TEST(the_ports_may_be_closed_first)
+{
+	struct mr_frame frames[N_HELD];
+	struct mr_reason why = { "" };
+	uint32_t n;
+
+	open_held();
+	send_all_kinds(frames, &n);
+	begin_heir();
+	assert_int_equal(hand_over_to_heir(&why), 0);
+	mr_dataplane_close_ports(dp);
+	close_old();
+	end_heir();
 }

@@ -39,7 +39,7 @@ MR_BEGIN_DECLS
  * Offer the data plane to the process at the other end of the socket. Call it
  * when the socket is readable: the other process has called
  * mr_dataplane_take_over(). The workers run on. Until mr_dataplane_hand_over(),
- * open, add and reopen nothing.
+ * ports cannot be opened, opened again, or get queues (-EBUSY).
  *
  * @return 0, or
  *   -ENOTSUP     a port cannot be handed over, or the region has other pools
@@ -82,7 +82,8 @@ MR_API int mr_dataplane_hand_over(struct mr_dataplane *dp,
 
 /**
  * Open the data plane of the process at the other end of the socket, which
- * still has it. The workers may not be started yet, and the ports not used.
+ * still has it. The workers may not be started yet, the ports not used, and no
+ * page allocated: mr_dataplane_take_state() refuses that with -EBUSY.
  *
  * @param config  as for mr_dataplane_open(); specs, page size, headroom and
  *                tailroom must be those of the other process
