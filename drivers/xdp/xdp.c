@@ -183,16 +183,6 @@ void mri_xdp_add_why(struct xdp_port *port, const char *why)
 		 n > 0 ? "; " : "", why);
 }
 
-static void read_link_state(struct xdp_port *port)
-{
-	struct xdp_netdev dev = port->dev;
-
-	if (mri_xdp_netdev_read(dev.ifindex, &dev) != 0)
-		return;
-	port->is_up = xdp_netdev_has_link(&dev);
-	port->speed_mbps = mri_xdp_netdev_speed_mbps(&dev);
-}
-
 void mri_xdp_fill_info(struct xdp_port *port)
 {
 	const struct xdp_lease *lease = &port->lease;
@@ -220,7 +210,6 @@ void mri_xdp_fill_info(struct xdp_port *port)
 				  MR_OFFLOAD_LAUNCH_TIME :
 				  0);
 	info->launch_clock = MR_CLOCK_DEVICE;
-	read_link_state(port);
 	mr_log(port->base.ctx, MR_LOG_INFO,
 	       "%s: %llu KiB locked, about %llu KiB of kernel memory, %s "
 	       "attach%s",
@@ -242,6 +231,16 @@ static void name_unserved(const struct xdp_port *port)
 		       "frames on the others go to the kernel",
 		       port->base.info->name, n_channels - 1, first,
 		       first + port->lease.n_queues - 1);
+}
+
+static void read_link_state(struct xdp_port *port)
+{
+	struct xdp_netdev dev = port->dev;
+
+	if (mri_xdp_netdev_read(dev.ifindex, &dev) != 0)
+		return;
+	port->is_up = xdp_netdev_has_link(&dev);
+	port->speed_mbps = mri_xdp_netdev_speed_mbps(&dev);
 }
 
 void mri_xdp_release(struct mr_port *base)
@@ -292,6 +291,7 @@ static int open_steps(struct xdp_port *port, struct mr_reason *reason)
 	    (err = mri_xdp_times_open(port, reason)) < 0 ||
 	    (err = mri_xdp_rss_open(port, reason)) < 0)
 		return err;
+	read_link_state(port);
 	name_unserved(port);
 	mri_xdp_fill_info(port);
 	/* Frames before its sockets were in the map are not its drops. */

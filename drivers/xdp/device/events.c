@@ -298,7 +298,7 @@ static void cover_channels(struct xdp_port *port)
 	struct mr_reason why;
 
 	if (!port->lease.is_native || port->options.partial ||
-	    mri_xdp_prog_spread(port, &why) == 0)
+	    port->base.is_away || mri_xdp_prog_spread(port, &why) == 0)
 		return;
 	mr_log(port->base.ctx, MR_LOG_WARNING,
 	       "%s: frames of the new channels go to the kernel until the port "

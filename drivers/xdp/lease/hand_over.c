@@ -4,8 +4,9 @@
  * because all of them are fds. A ring that both map has its positions in it;
  * what only the process knew is in the parcel.
  *
- *     offer   the lease, the program, the filter
- *     give    tx entries not completed, changes of the interface, settings
+ *     offer   the lease, the interface, the program with its filter
+ *     give    tx entries not completed, settings, and once more what a setting
+ *             may have changed since
  *
  * Not handed over: a program of the option prog or in libxdp's dispatcher,
  * because their libraries have state in the process.
@@ -28,11 +29,18 @@
 enum {
 	LEASE_LAYOUT = 1,  /* of struct xdp_lease, its fds being -1 or not */
 	DEV_LAYOUT = 1,    /* of struct xdp_netdev */
+	LINK_LAYOUT = 1,   /* of struct link_state */
 	FILTER_LAYOUT = 1, /* struct sock_filter */
 	QUEUE_LAYOUT = 1,  /* of struct queue_state */
 	RECORD_LAYOUT = 1, /* of struct xdp_record */
 	RULES_LAYOUT = 1,  /* whether the program has rules */
 	STATE_LAYOUT = 1,  /* of struct state */
+};
+
+/* The interface as it is now. */
+struct link_state {
+	uint32_t mtu_bytes, speed_mbps;
+	uint8_t mac[6], is_up, reserved;
 };
 
 /* What the rings do not say. */
@@ -45,7 +53,6 @@ struct queue_state {
 struct state {
 	uint64_t n_unserved_before, n_detached_at;
 	uint64_t n_handed, n_lost; /* to the kernel */
-	uint32_t is_gone, is_detached;
 };
 
 /* -1: there is none. */
@@ -108,27 +115,46 @@ static void put_lease(const struct xdp_port *port, struct mr_parcel *parcel)
 				 lease->fds[i]);
 }
 
+/* As it was at open, and as it is. */
+static void put_dev(const struct xdp_port *port, struct mr_parcel *parcel)
+{
+	const struct mr_port_info *info = port->base.info;
+	struct link_state link = { .mtu_bytes = info->mtu_bytes,
+				   .speed_mbps = port->speed_mbps,
+				   .is_up = port->is_up != 0 };
+
+	memcpy(link.mac, info->mac, sizeof(link.mac));
+	mr_parcel_put(parcel, "dev", DEV_LAYOUT, &port->dev, sizeof(port->dev));
+	mr_parcel_put(parcel, "link", LINK_LAYOUT, &link, sizeof(link));
+}
+
+static void put_program(const struct xdp_port *port, struct mr_parcel *parcel)
+{
+	const uint32_t has_rules = port->rules != NULL;
+
+	mr_parcel_put(parcel, "has_rules", RULES_LAYOUT, &has_rules,
+		      sizeof(has_rules));
+	if (port->filter.n > 0)
+		mr_parcel_put(parcel, "insns", FILTER_LAYOUT,
+			      port->filter.insns,
+			      port->filter.n * sizeof(port->filter.insns[0]));
+	if (port->prog.skeleton != NULL)
+		mr_parcel_put_fd(parcel, "program", port->prog.attached_fd);
+}
+
 static int xdp_offer(struct mr_port *base, struct mr_parcel *parcel,
 		     struct mr_reason *reason)
 {
 	const struct xdp_port *port = (const struct xdp_port *)base;
-	const uint32_t has_rules = port->rules != NULL;
 	const int err = check_port(port, reason);
 
 	if (err < 0)
 		return err;
 	put_lease(port, parcel);
-	mr_parcel_put(parcel, "dev", DEV_LAYOUT, &port->dev, sizeof(port->dev));
-	if (port->filter.n > 0)
-		mr_parcel_put(parcel, "insns", FILTER_LAYOUT,
-			      port->filter.insns,
-			      port->filter.n * sizeof(port->filter.insns[0]));
-	if (port->prog.skeleton != NULL) {
-		mr_parcel_put_fd(parcel, "program", port->prog.attached_fd);
+	put_dev(port, parcel);
+	put_program(port, parcel);
+	if (port->prog.skeleton != NULL)
 		mr_parcel_put_fd(parcel, "map", port->prog.map_fd);
-		mr_parcel_put(parcel, "has_rules", RULES_LAYOUT, &has_rules,
-			      sizeof(has_rules));
-	}
 	mr_parcel_put_fd(parcel, "kernel", port->kernel.fd);
 	return 0;
 }
@@ -196,6 +222,7 @@ static int take_filter(struct xdp_port *port, const struct mr_parcel *parcel,
 		return 0;
 	if (err < 0)
 		return err;
+	mri_xdp_filter_close(port);
 	filter->insns = mr_alloc(port->base.ctx, 0, n);
 	if (filter->insns == NULL)
 		return mr_fail(reason, -ENOMEM, "%s: no memory for a filter",
@@ -215,7 +242,6 @@ static int take_program(struct xdp_port *port, struct mr_parcel *parcel,
 
 	(void)mr_parcel_get(parcel, "has_rules", RULES_LAYOUT, &has_rules,
 			    sizeof(has_rules), NULL);
-
 	if (prog_fd >= 0 && map_fd >= 0)
 		err = mri_xdp_prog_take(port, prog_fd, map_fd, has_rules != 0,
 					reason);
@@ -225,7 +251,30 @@ static int take_program(struct xdp_port *port, struct mr_parcel *parcel,
 	return err;
 }
 
-/* The interface as it was at open. */
+/* The attached program, and the filter in it. */
+static int renew_program(struct xdp_port *port, struct mr_parcel *parcel,
+			 struct mr_reason *reason)
+{
+	struct xdp_prog *prog = &port->prog;
+	uint32_t has_rules = 0;
+	int fd;
+
+	(void)mr_parcel_get(parcel, "has_rules", RULES_LAYOUT, &has_rules,
+			    sizeof(has_rules), NULL);
+	if ((has_rules != 0) != (port->rules != NULL))
+		return mr_fail(reason, -EBUSY,
+			       "%s: rules were opened or closed meanwhile",
+			       port->base.info->name);
+	if (port->rules != NULL) /* neither can have changed */
+		return 0;
+	fd = take_fd(parcel, "program");
+	if (fd >= 0) {
+		mr_fd_close(prog->taken_fd);
+		prog->fd = prog->taken_fd = prog->attached_fd = fd;
+	}
+	return take_filter(port, parcel, reason);
+}
+
 static int get_dev(struct xdp_port *port, const struct mr_parcel *parcel,
 		   struct mr_reason *reason)
 {
@@ -235,6 +284,24 @@ static int get_dev(struct xdp_port *port, const struct mr_parcel *parcel,
 	port->dev.query_fd_plus_1 = port->lease.fds[XDP_LEASE_QUERY] + 1;
 	port->dev.name[IFNAMSIZ - 1] = port->dev.driver[31] = '\0';
 	return err;
+}
+
+static int get_link(struct xdp_port *port, const struct mr_parcel *parcel,
+		    struct mr_reason *reason)
+{
+	struct mr_port_info *info = port->base.info;
+	struct link_state link;
+	const int err = mr_parcel_get(parcel, "link", LINK_LAYOUT, &link,
+				      sizeof(link), reason);
+
+	if (err < 0)
+		return err;
+	info->mtu_bytes = link.mtu_bytes;
+	memcpy(info->mac, link.mac, sizeof(info->mac));
+	memcpy(info->netdev, port->dev.name, sizeof(info->netdev));
+	port->is_up = link.is_up;
+	port->speed_mbps = link.speed_mbps;
+	return 0;
 }
 
 static int take_steps(struct xdp_port *port, struct mr_parcel *parcel,
@@ -264,12 +331,11 @@ static int take_steps(struct xdp_port *port, struct mr_parcel *parcel,
 	    (err = mri_xdp_counters_map(port, reason)) < 0 ||
 	    (err = mri_xdp_times_open(port, reason)) < 0)
 		return err;
-	base->info->mtu_bytes = port->dev.mtu_bytes;
 	snprintf(base->info->mode, sizeof(base->info->mode), "%s",
 		 port->lease.n_zc_queues > 0 ? "zc" : "copy");
 	mri_xdp_add_why(port, "taken over from another process");
 	mri_xdp_fill_info(port);
-	return 0;
+	return get_link(port, parcel, reason);
 }
 
 static int xdp_take(struct mr_port *base, const struct mr_spec *spec,
@@ -343,7 +409,8 @@ static int xdp_give(struct mr_port *base, struct mr_parcel *parcel,
 	mr_parcel_put(parcel, "state", STATE_LAYOUT, &state, sizeof(state));
 	mr_parcel_put(parcel, "record", RECORD_LAYOUT, &port->record,
 		      sizeof(port->record));
-	mr_parcel_put(parcel, "dev", DEV_LAYOUT, &port->dev, sizeof(port->dev));
+	put_dev(port, parcel);
+	put_program(port, parcel);
 	/* It may have begun since the offer. */
 	mr_parcel_put_fd(parcel, "record", port->lease.fds[XDP_LEASE_RECORD]);
 	mr_parcel_put_fd(parcel, "promisc", port->promisc_fd);
@@ -420,7 +487,9 @@ static int xdp_resume(struct mr_port *base, struct mr_parcel *parcel,
 				 sizeof(state), reason)) < 0 ||
 	    (err = mr_parcel_get(parcel, "record", RECORD_LAYOUT, &port->record,
 				 sizeof(port->record), reason)) < 0 ||
-	    (err = get_dev(port, parcel, reason)) < 0)
+	    (err = get_dev(port, parcel, reason)) < 0 ||
+	    (err = get_link(port, parcel, reason)) < 0 ||
+	    (err = renew_program(port, parcel, reason)) < 0)
 		return err;
 	port->n_unserved_before = state.n_unserved_before;
 	port->n_detached_at = state.n_detached_at;
