@@ -60,6 +60,9 @@ void session_put_state(void *app, struct mr_parcel *parcel)
 	const struct forward_stats stats = sum_stats(session);
 
 	mr_parcel_put(parcel, "stats", STATS_LAYOUT, &stats, sizeof(stats));
+	/* Of --count. */
+	mr_parcel_put(parcel, "n_frames", 0, &session->shared.n_frames,
+		      sizeof(session->shared.n_frames));
 	mr_parcel_put(parcel, "offload", OFFLOAD_LAYOUT,
 		      &session->offload_stats, sizeof(session->offload_stats));
 	if (session->fdb == NULL)
@@ -84,6 +87,10 @@ int session_take_state(void *app, struct mr_parcel *parcel,
 		err = mr_parcel_get(parcel, "offload", OFFLOAD_LAYOUT,
 				    &session->offload_stats,
 				    sizeof(session->offload_stats), ret_why);
+	if (err == 0)
+		err = mr_parcel_get(parcel, "n_frames", 0,
+				    &session->shared.n_frames,
+				    sizeof(session->shared.n_frames), ret_why);
 	if (err < 0 || session->fdb == NULL)
 		return err;
 	err = mr_parcel_find(parcel, "fdb", FDB_LAYOUT, &bytes, &n, ret_why);

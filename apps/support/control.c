@@ -183,7 +183,7 @@ void control_put(const struct control *c, struct mr_parcel *parcel)
 int control_take(struct control *c, struct mr_parcel *parcel,
 		 struct mr_reason *ret_why)
 {
-	int err;
+	int err, fd = -1;
 
 	mr_parcel_enter(parcel, "control");
 	err = mr_parcel_get(parcel, "name", 0, c->name, sizeof(c->name),
@@ -194,7 +194,10 @@ int control_take(struct control *c, struct mr_parcel *parcel,
 	if (err < 0)
 		return err;
 	c->listen_fd = mr_parcel_take_fd(parcel, "listen");
-	err = open_metrics(c, mr_parcel_take_fd(parcel, "metrics"), ret_why);
+	/* If it is not wanted any more, nobody shall listen. */
+	if (c->config.options->metrics != NULL)
+		fd = mr_parcel_take_fd(parcel, "metrics");
+	err = open_metrics(c, fd, ret_why);
 	return err == 0 ? watch_listeners(c, ret_why) : err;
 }
 

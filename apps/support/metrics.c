@@ -286,6 +286,8 @@ int metrics_open(const char *where, int listen_fd, struct control *control,
 	if (err < 0) {
 		fail_with(ret_why, 0, "libmicrohttpd does not start: %s",
 			  mr_strerror(-err));
+		if (listen_fd >= 0)
+			metrics_leave(m);
 		metrics_close(m);
 		return err;
 	}

@@ -328,6 +328,16 @@ static void take_last(struct running *run, double t_s)
 	last->is_final = true;
 }
 
+/* A successor that is still starting ends with this process. */
+static void end_upgrade(struct running *run)
+{
+	if (!upgrade_is_running(run->upgrade))
+		return;
+	upgrade_cancel(run->upgrade);
+	if (run->config->control != NULL) /* its client waits */
+		control_advance(run->config->control);
+}
+
 /* Leave everything to the successor. */
 static int leave_run(struct running *run)
 {
@@ -400,11 +410,13 @@ static int start_and_forward(struct running *run)
 		print_why(run, "note: SIGHUP was ignored at the start, so it "
 			       "does not reload the configuration");
 	unblock_stderr();
-	if (config->plane->is_taken_over && upgrade_take(config, &why) < 0)
+	run->start_ns = mr_ctx_now_ns(run->plane->ctx);
+	if (config->plane->is_taken_over &&
+	    upgrade_take(config, &run->start_ns, &why) < 0)
 		return print_why(run, why.text);
+	view.start_ns = run->start_ns;
 	if (!config->options.is_quiet)
 		dataplane_print_map(run->plane);
-	run->start_ns = view.start_ns = mr_ctx_now_ns(run->plane->ctx);
 	if (config->control != NULL && !control_begin(config->control, &view)) {
 		print_error("%s: control socket: %s", run->plane->program,
 			    mr_strerror(errno));
@@ -419,6 +431,7 @@ static int start_and_forward(struct running *run)
 	forward_until_told(run);
 	if (run->is_handed_over)
 		return leave_run(run);
+	end_upgrade(run);
 	(void)notify("STOPPING=1");
 	return finish_run(run);
 }
@@ -439,7 +452,7 @@ int run(const struct run_config *config)
 			     .now = new_snapshot(config),
 			     .before = new_snapshot(config) },
 		.next = new_snapshot(config),
-		.upgrade = upgrade_create(config),
+		.upgrade = upgrade_create(config, &all.start_ns),
 	};
 	const int status = start_and_forward(&all);
 

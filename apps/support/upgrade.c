@@ -31,7 +31,7 @@ enum {
 	CHILD_FD = 3,
 	START_MS = 30000, /* for the successor to start */
 	TELL_MS = 1000,   /* for its workers to start */
-	MAX_ARGS = 256,
+	MAX_ARGS = 1000,
 	NS_PER_MS = 1000000,
 };
 
@@ -72,12 +72,16 @@ void upgrade_refuse(const char *why)
 		mr_dataplane_refuse(upgrade_fd(), why);
 }
 
-int upgrade_take(const struct run_config *config, struct mr_reason *ret_why)
+int upgrade_take(const struct run_config *config, uint64_t *ret_start_ns,
+		 struct mr_reason *ret_why)
 {
 	struct mr_dataplane *dp = config->plane->open;
 	struct mr_parcel *parcel;
 	int err = mr_dataplane_take_state(dp, &parcel, ret_why);
 
+	if (err == 0)
+		err = mr_parcel_get(parcel, "start_ns", 0, ret_start_ns,
+				    sizeof(*ret_start_ns), ret_why);
 	if (err == 0 && config->take_state != NULL) {
 		mr_parcel_enter(parcel, "app");
 		err = config->take_state(config->app, parcel, ret_why);
@@ -107,6 +111,7 @@ void upgrade_tell_start(const struct dataplane *plane)
 
 struct upgrade {
 	const struct run_config *config;
+	const uint64_t *start_ns;
 	int fd; /* -1: there is no successor */
 	pid_t pid;
 	uint64_t end_ns;
@@ -117,12 +122,14 @@ struct upgrade {
 	struct mr_reason why;
 };
 
-struct upgrade *upgrade_create(const struct run_config *config)
+struct upgrade *upgrade_create(const struct run_config *config,
+			       const uint64_t *start_ns)
 {
 	struct upgrade *upgrade = calloc(1, sizeof(*upgrade));
 
 	if (upgrade != NULL) {
 		upgrade->config = config;
+		upgrade->start_ns = start_ns;
 		upgrade->fd = -1;
 	}
 	return upgrade;
@@ -161,21 +168,29 @@ static bool is_safe(const char *path, mode_t type)
 		(type == S_IFDIR && found.st_mode & S_ISVTX));
 }
 
-static int check_binary(const char *path, struct mr_reason *ret_why)
+/* Resolve links: what is checked is what runs. */
+static int check_binary(const char *binary, char path[PATH_MAX],
+			struct mr_reason *ret_why)
 {
 	char folder[PATH_MAX];
+	bool are_safe;
 
-	if (access(path, X_OK) < 0)
-		return fail_with(ret_why, -errno, "%s: %s", path,
+	if (binary[0] != '/')
+		return fail_with(ret_why, -EINVAL,
+				 "%s: give a path from the root", binary);
+	if (realpath(binary, path) == NULL || access(path, X_OK) < 0)
+		return fail_with(ret_why, -errno, "%s: %s", binary,
 				 mr_strerror(errno));
 	snprintf(folder, sizeof(folder), "%s", path);
-	if (!is_safe(path, S_IFREG) || !is_safe(dirname(folder), S_IFDIR))
-		return fail_with(ret_why, -EPERM,
-				 "%s: others than root and this program's user "
-				 "can change it; fix its owner and mode, or "
-				 "those of its directory",
-				 path);
-	return 0;
+	are_safe = is_safe(path, S_IFREG);
+	while (are_safe && strcmp(folder, "/") != 0)
+		are_safe = is_safe(dirname(folder), S_IFDIR);
+	return are_safe ? 0 :
+			  fail_with(ret_why, -EPERM,
+				    "%s: others than root and this program's "
+				    "user can change it; fix its owner and "
+				    "mode, or those of its directories",
+				    path);
 }
 
 /* The path of this program: what is there now may be newer. */
@@ -194,33 +209,51 @@ static int own_path(char path[PATH_MAX], struct mr_reason *ret_why)
 	return 0;
 }
 
-/* The arguments of this process; to be freed, first the words' memory. */
-static char **own_arguments(char **ret_memory)
+static void free_words(char **words)
 {
-	char **words = calloc(MAX_ARGS + 1, sizeof(words[0]));
-	FILE *file = fopen("/proc/self/cmdline", "re");
-	size_t n_bytes = 0, n = 0;
-	ssize_t n_read = -1;
+	for (size_t i = 0; words != NULL && words[i] != NULL; i++)
+		free(words[i]);
+	free(words);
+}
 
-	*ret_memory = NULL;
-	if (file != NULL) /* all of it: no newline is expected */
-		n_read = getdelim(ret_memory, &n_bytes, EOF, file);
+/* The arguments of this process. 0 or -errno. */
+static int own_arguments(char ***ret_words)
+{
+	char **words = calloc(MAX_ARGS + 2, sizeof(words[0]));
+	FILE *file = fopen("/proc/self/cmdline", "re");
+	size_t n_bytes, n = 0;
+	int err = file == NULL ? -errno : words == NULL ? -ENOMEM : 0;
+
+	while (err == 0) {
+		n_bytes = 0;
+		if (getdelim(&words[n], &n_bytes, '\0', file) < 0)
+			break;
+		if (++n > MAX_ARGS)
+			err = -E2BIG;
+	}
+	if (err == 0) {
+		free(words[n]); /* getdelim() also allocates at the end */
+		words[n] = NULL;
+	}
 	if (file != NULL)
 		fclose(file);
-	for (ssize_t at = 0; words != NULL && at < n_read && n < MAX_ARGS;
-	     at += (ssize_t)strlen(*ret_memory + at) + 1)
-		words[n++] = *ret_memory + at;
-	return words;
+	if (err == 0)
+		*ret_words = words;
+	else
+		free_words(words);
+	return err;
 }
 
 static int spawn(const char *path, int child_fd, pid_t *ret_pid)
 {
 	posix_spawn_file_actions_t actions;
-	char *memory, **arguments = own_arguments(&memory);
-	int err = ENOMEM;
+	char **arguments = NULL;
+	int err = own_arguments(&arguments);
 
-	if (arguments != NULL && arguments[0] != NULL &&
-	    posix_spawn_file_actions_init(&actions) == 0) {
+	if (err < 0)
+		return err;
+	err = posix_spawn_file_actions_init(&actions);
+	if (err == 0) {
 		/* The copy is not close-on-exec. */
 		err = posix_spawn_file_actions_adddup2(&actions, child_fd,
 						       CHILD_FD);
@@ -229,8 +262,7 @@ static int spawn(const char *path, int child_fd, pid_t *ret_pid)
 					  arguments, environ);
 		posix_spawn_file_actions_destroy(&actions);
 	}
-	free(arguments);
-	free(memory);
+	free_words(arguments);
 	return -err;
 }
 
@@ -238,15 +270,19 @@ static int spawn(const char *path, int child_fd, pid_t *ret_pid)
 static int start(struct upgrade *upgrade, const char *binary,
 		 struct mr_reason *ret_why)
 {
-	char path[PATH_MAX];
+	char self[PATH_MAX], path[PATH_MAX];
 	int fds[2], err = 0;
 
-	if (binary == NULL)
-		err = own_path(path, ret_why);
-	else
-		snprintf(path, sizeof(path), "%s", binary);
+	if (getpid() == 1)
+		return fail_with(ret_why, -ENOTSUP,
+				 "this is process 1 of its container, which "
+				 "ends with it: run it below an init");
+	if (binary == NULL) {
+		err = own_path(self, ret_why);
+		binary = self;
+	}
 	if (err == 0)
-		err = check_binary(path, ret_why);
+		err = check_binary(binary, path, ret_why);
 	if (err < 0)
 		return err;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
@@ -267,22 +303,36 @@ static int start(struct upgrade *upgrade, const char *binary,
 	return 0;
 }
 
-/* The successor failed: end it, and go on. */
-static void give_up(struct upgrade *upgrade)
+static void end_successor(struct upgrade *upgrade)
 {
 	kill(upgrade->pid, SIGKILL);
 	(void)waitpid(upgrade->pid, NULL, 0);
 	close(upgrade->fd);
 	upgrade->fd = -1;
 	upgrade->has_news = true;
+}
+
+static void go_on(struct upgrade *upgrade)
+{
+	end_successor(upgrade);
 	print_error("%s: upgrade: %s; this process goes on",
 		    upgrade->config->plane->program, upgrade->why.text);
 }
 
+void upgrade_cancel(struct upgrade *upgrade)
+{
+	fail_with(&upgrade->why, 0, "the program was told to end");
+	end_successor(upgrade);
+}
+
 static void put_all(struct mr_parcel *parcel, void *opaque)
 {
-	const struct run_config *config = opaque;
+	const struct upgrade *upgrade = opaque;
+	const struct run_config *config = upgrade->config;
 
+	/* Of CLOCK_MONOTONIC, which all processes share. */
+	mr_parcel_put(parcel, "start_ns", 0, upgrade->start_ns,
+		      sizeof(*upgrade->start_ns));
 	mr_parcel_enter(parcel, "app");
 	if (config->put_state != NULL)
 		config->put_state(config->app, parcel);
@@ -316,8 +366,7 @@ static bool hand_over(struct upgrade *upgrade)
 			    upgrade->why.text);
 		_exit(1); /* a worker still uses its queues */
 	}
-	if (mr_dataplane_hand_over(config->plane->open, put_all,
-				   (void *)(uintptr_t)config,
+	if (mr_dataplane_hand_over(config->plane->open, put_all, upgrade,
 				   &upgrade->why) == 0) {
 		upgrade->n_gap_us = (hear_start(upgrade) - begin_ns) / 1000;
 		return true;
@@ -349,18 +398,18 @@ bool upgrade_serve(struct upgrade *upgrade)
 		fail_with(&upgrade->why, 0,
 			  "the new process was not ready within %d s",
 			  START_MS / 1000);
-		give_up(upgrade);
+		go_on(upgrade);
 	} else if (!upgrade->is_offered) {
 		upgrade->is_offered =
 			mr_dataplane_offer(upgrade->config->plane->open,
 					   upgrade->fd, &upgrade->why) == 0;
 		if (!upgrade->is_offered)
-			give_up(upgrade);
+			go_on(upgrade);
 	} else if (hand_over(upgrade)) {
 		upgrade->is_done = upgrade->has_news = true;
 		tell_systemd(upgrade->pid);
 	} else {
-		give_up(upgrade);
+		go_on(upgrade);
 	}
 	return upgrade->is_done;
 }

@@ -24,9 +24,10 @@ int upgrade_fd(void);
 /* Tell that process why this one ends. */
 void upgrade_refuse(const char *why);
 
-/* In the new process: get the state, and own the data plane. Returns 0, or -1
- * with a message for the user. */
-int upgrade_take(const struct run_config *config, struct mr_reason *ret_why);
+/* In the new process: get the state, with the time when the first process
+ * started, and own the data plane. 0, or -1 with a message for the user. */
+int upgrade_take(const struct run_config *config, uint64_t *ret_start_ns,
+		 struct mr_reason *ret_why);
 
 /* The workers have started: tell it when. */
 void upgrade_tell_start(const struct dataplane *plane);
@@ -34,13 +35,16 @@ void upgrade_tell_start(const struct dataplane *plane);
 /* In the old process. */
 struct upgrade;
 
-/* NULL: no memory. config outlives it. */
-struct upgrade *upgrade_create(const struct run_config *config);
+/* NULL: no memory. config and start_ns outlive it. */
+struct upgrade *upgrade_create(const struct run_config *config,
+			       const uint64_t *start_ns);
 void upgrade_destroy(struct upgrade *upgrade);
 /* The socket to the successor, to be watched; -1: none. */
 int upgrade_socket(const struct upgrade *upgrade);
 /* It is readable, or time has passed. True: the successor has everything. */
 bool upgrade_serve(struct upgrade *upgrade);
+/* The program ends before its successor has everything: end that, too. */
+void upgrade_cancel(struct upgrade *upgrade);
 /* Whether a successor is starting: ports stay as they are meanwhile. */
 bool upgrade_is_running(const struct upgrade *upgrade);
 
