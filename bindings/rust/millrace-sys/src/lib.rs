@@ -322,7 +322,7 @@ pub struct mr_rules_config {
     pub n_hops: u32,
     pub first_id: u16,
     pub id_step: u16,
-    pub reserved: u32,
+    pub hands_over: u32,
 }
 
 #[repr(C)]

@@ -91,7 +91,7 @@ impl Rules {
             n_hops: 0,
             first_id: 0,
             id_step: 0,
-            reserved: 0,
+            hands_over: 0,
         };
         let mut raw = null_mut();
         {
