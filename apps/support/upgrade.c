@@ -405,7 +405,9 @@ bool upgrade_serve(struct upgrade *upgrade)
 					   upgrade->fd, &upgrade->why) == 0;
 		if (!upgrade->is_offered)
 			go_on(upgrade);
-	} else if (hand_over(upgrade)) {
+	} else if (mr_dataplane_wait_ready(upgrade->config->plane->open,
+					   &upgrade->why) == 0 &&
+		   hand_over(upgrade)) {
 		upgrade->is_done = upgrade->has_news = true;
 		tell_systemd(upgrade->pid);
 	} else {

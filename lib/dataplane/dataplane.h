@@ -33,6 +33,7 @@ enum mri_owner {
 struct mri_hand_over {
 	int socket_fd;            /* of the other process; -1: none */
 	int owner_fd;             /* memory of owner */
+	bool is_ready;            /* the new process asked for the state */
 	uint32_t *owner;          /* atomic, enum mri_owner; NULL: none */
 	struct mr_parcel *offer;  /* received, of what is opened; or NULL */
 	struct mr_parcel *parcel; /* received, the state; or NULL */

@@ -191,16 +191,25 @@ int mr_dataplane_offer(struct mr_dataplane *base, int socket_fd,
 
 /* ---- the hand-over ---- */
 
-static int hear_ready(const struct mri_dataplane *dp,
-		      struct mr_reason *reterr_reason)
+int mr_dataplane_wait_ready(struct mr_dataplane *base,
+			    struct mr_reason *reterr_reason)
 {
+	struct mri_dataplane *dp = (struct mri_dataplane *)base;
 	struct mr_parcel *parcel = NULL;
-	const int err = mri_hand_hear(dp->base.ctx, dp->hand.socket_fd,
-				      MRI_HAND_WAIT_MS, &parcel, reterr_reason);
+	struct mr_reason why = { "" };
+	int err;
 
-	if (err == 0)
-		mri_parcel_destroy(parcel);
-	return err;
+	if (dp->hand.owner == NULL)
+		return mr_fail(reterr_reason, -EINVAL, "it was not offered");
+	if (dp->hand.is_ready)
+		return 0;
+	err = mri_hand_hear(base->ctx, dp->hand.socket_fd, MRI_HAND_WAIT_MS,
+			    &parcel, &why);
+	mri_parcel_destroy(parcel);
+	dp->hand.is_ready = err == 0;
+	if (err < 0)
+		end_offer(dp, why.text);
+	return err == 0 ? 0 : mr_fail(reterr_reason, err, "%s", why.text);
 }
 
 static void put_workers(const struct mri_dataplane *dp,
@@ -277,15 +286,12 @@ int mr_dataplane_hand_over(struct mr_dataplane *base, mr_dataplane_put_fn *put,
 {
 	struct mri_dataplane *dp = (struct mri_dataplane *)base;
 	struct mr_reason why = { "" };
-	int err;
+	int err = mr_dataplane_wait_ready(base, reterr_reason);
 
-	if (dp->hand.owner == NULL)
-		return mr_fail(reterr_reason, -EINVAL, "it was not offered");
-	err = hear_ready(dp, &why);
-	if (err == 0) {
-		mr_dataplane_drain(base, MRI_HAND_DRAIN_MS, NULL, NULL);
-		err = send_state(dp, put, opaque, &why);
-	}
+	if (err < 0)
+		return err;
+	mr_dataplane_drain(base, MRI_HAND_DRAIN_MS, NULL, NULL);
+	err = send_state(dp, put, opaque, &why);
 	if (err == 0)
 		err = hear_taken(dp, &why);
 	if (take_back(&dp->hand)) {

@@ -165,6 +165,8 @@ static int hand_over_to_heir(struct mr_reason *why)
 	start_heir();
 	err = mr_dataplane_offer(dp, old_fd, why);
 	if (err == 0)
+		err = mr_dataplane_wait_ready(dp, why);
+	if (err == 0)
 		err = mr_dataplane_hand_over(dp, put_greeting, greeting, why);
 	pthread_join(heir.thread, NULL);
 	return err;
@@ -291,6 +293,7 @@ PLANE_TEST(nothing_is_handed_over_without_an_offer)
 	struct mr_reason why = { "" };
 
 	open_held();
+	assert_int_equal(mr_dataplane_wait_ready(dp, &why), -EINVAL);
 	assert_int_equal(mr_dataplane_hand_over(dp, NULL, NULL, &why), -EINVAL);
 	assert_int_equal(mr_dataplane_own(dp, &why), -EINVAL);
 }

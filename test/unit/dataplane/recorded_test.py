@@ -165,6 +165,14 @@ class Recorded(unittest.TestCase):
             self.assertIn("reads formats 2 to 3 of the state, and this one writes 1", said)
             self.assertFalse((old.path / "none").exists())
 
+    def test_a_refusal_stops_no_worker(self):
+        """After the offer; they would be other threads then."""
+        with OldL2fwd() as old:
+            old.show()  # they run
+            threads = os.listdir(f"/proc/{old.process.pid}/task")
+            self.assertIn("not today", old.record(old.path / "none", why="not today"))
+            self.assertEqual(os.listdir(f"/proc/{old.process.pid}/task"), threads)
+
     def test_what_is_recorded_now_can_be_played(self):
         path = self.folder.path / "now"
         record_held(path, "")

@@ -17,7 +17,8 @@ MR_BEGIN_DECLS
  *     old process                         new process
  *     mr_dataplane_offer()      <-------  mr_dataplane_take_over()
  *       forwards                            opens all, and its own tables
- *     stops its workers         <-------  mr_dataplane_take_state()
+ *     mr_dataplane_wait_ready() <-------  mr_dataplane_take_state()
+ *       stops its workers
  *     mr_dataplane_hand_over()  ------->    gets its state
  *       waits, at most 2 s      <-------  mr_dataplane_own()
  *     mr_dataplane_close()                starts its workers
@@ -54,13 +55,30 @@ MR_BEGIN_DECLS
 MR_API int mr_dataplane_offer(struct mr_dataplane *dp, int socket_fd,
 			      struct mr_reason *reterr_reason);
 
+/**
+ * Read the answer to an offer. Call it when the socket is readable again, and
+ * stop the workers after it has returned 0: a refusal then costs no pause.
+ *
+ * @return 0, or, with the data plane as before the offer:
+ *   -EINVAL      it was not offered
+ *   -ECANCELED   the other process refused; the reason says why
+ *   -ETIMEDOUT   no answer within ten seconds
+ *   -ECONNRESET  it has gone
+ *   -errno of the socket
+ *
+ * Owner: unchanged. Thread: as mr_dataplane_open().
+ */
+MR_API int mr_dataplane_wait_ready(struct mr_dataplane *dp,
+				   struct mr_reason *reterr_reason);
+
 /** Put the program's own state into the parcel, in a folder of its own. */
 typedef void mr_dataplane_put_fn(struct mr_parcel *parcel, void *opaque);
 
 /**
- * Hand over an offered data plane, when the socket is readable again and the
- * workers have stopped. On success only mr_dataplane_close() is left to do,
- * which then frees what this process has, and touches no device.
+ * Hand over an offered data plane whose workers have stopped. Calls
+ * mr_dataplane_wait_ready() if the caller has not. On success only
+ * mr_dataplane_close() is left to do, which then frees what this process has,
+ * and touches no device.
  *
  * @param put  NULL: the program has no state
  *
