@@ -10,6 +10,7 @@ import time
 from host import limit
 
 from . import invariants
+from .namespaces import wait_until
 from .process import CTL, NAT, Process, environment
 from .talk import socket_in
 
@@ -159,6 +160,66 @@ class Talker:
 
     def close(self):
         self.socket.close()
+
+
+class Kernel:
+    """mr-nat --offload on between hosts whose checksums are complete."""
+
+    def __init__(self, lab, *options, config="", mode="on", gro="on",
+                 make=Nat, **house):
+        self.lab = lab
+        self.house = House(lab, **house)
+        for host in (self.house.a, self.house.b, self.house.server):
+            host.run("ethtool", "-K", "h0", "tx", "off", "tso", "off", "gso",
+                     "off")
+        self.set_gro(gro)
+        self.echo = lab.closing(Echo(self.house.server))
+        self.translator = make(self.house, "--offload", mode, *options,
+                               config=config)
+
+    def set_gro(self, state):
+        """Whether redirected frames are received on both sides."""
+        self.house.switch.run("ethtool", "-K", "u", "gro", state)
+        self.house.server.run("ethtool", "-K", "h0", "gro", state)
+
+    def talker(self, host=None):
+        return self.lab.closing(Talker(host or self.house.a))
+
+    def offloaded(self):
+        return self.translator.stats()["offload"]["attempted"]
+
+    def known(self, *talkers):
+        """The kernel forwards what these say, both ways; as whom."""
+        seen = []
+        for talker in talkers:
+            first = talker.ask()
+
+            def is_offloaded(talker=talker, first=first):
+                before = self.offloaded()
+                assert talker.ask() == first
+                return self.offloaded() == before + 2
+            wait_until("both ways are in the kernel", is_offloaded)
+            seen.append(first)
+        return seen
+
+    def event(self, name):
+        """How often frames of rules went up, and why."""
+        return sum(queue["events"][f"rx_offload_{name}"]
+                   for port in self.translator.stats()["ports"]
+                   for queue in port["queues"])
+
+    def stop(self):
+        """The last object; all frames are accounted for."""
+        return self.check(self.translator.stop())
+
+    @staticmethod
+    def check(final):
+        """The last object; all frames are accounted for."""
+        assert final["offload"]["tx_drops_known"] == 1
+        assert final["offload"]["attempted"] == sum(
+            invariants.total(port, "rx", "offloaded")
+            for port in final["ports"])
+        return final
 
 
 def ask_all(talkers, translator):
