@@ -236,10 +236,10 @@ static int send_state(const struct mri_dataplane *dp, mr_dataplane_put_fn *put,
 	if (parcel == NULL)
 		return mr_fail(reterr_reason, -ENOMEM, "no memory");
 	put_workers(dp, parcel);
+	if (put != NULL) /* first: it may still change rules of ports */
+		put(parcel, opaque);
 	for (uint32_t p = 0; p < n_ports && err == 0; p++)
 		err = mri_port_give(dp->ports[p], p, parcel, reterr_reason);
-	if (err == 0 && put != NULL)
-		put(parcel, opaque);
 	mr_parcel_enter(parcel, "");
 	/* From here on, this process touches no ring. */
 	if (err == 0)

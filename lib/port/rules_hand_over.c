@@ -20,7 +20,8 @@ enum {
 	IDS_LAYOUT = 1,   /* of the ring of free ids, after first and number */
 };
 
-/* What both processes must agree on, and the magic of tickets. */
+/* What both processes must agree on, and what the first one chose: the magic of
+ * tickets, and first_id. */
 struct set {
 	uint32_t n_ports, n_max, n_hops, magic;
 	uint32_t first_id, id_step;
@@ -67,12 +68,14 @@ int mri_rules_take(struct mr_rules *rules, struct mr_reason *reterr_reason)
 			       "that can be taken over: this needs a restart",
 			       rules->ports[0]->info->name);
 	wanted.magic = set.magic;
+	wanted.first_id = set.first_id;
 	if (memcmp(&set, &wanted, sizeof(set)) != 0)
 		return mr_fail(reterr_reason, -EINVAL,
 			       "%s: the running data plane has another set of "
 			       "rules: this needs a restart",
 			       rules->ports[0]->info->name);
 	rules->magic = set.magic;
+	rules->first_id = (uint16_t)set.first_id;
 	return rules->ops->take(rules, parcel, reterr_reason);
 }
 

@@ -37,19 +37,6 @@ struct mr_rules {
 	struct mr_flow_old_id *old_ids; /**< the driver's, MR_FLOW_IDS */
 };
 
-enum { MR_RULE_SLOT_BITS = 24 };
-
-/**
- * The place of a rule in a set. The bits above it are a generation: an id of a
- * rule that was removed differs from that of the next one in its place.
- *
- * @return 0 to n_max - 1. Thread: any.
- */
-static inline uint32_t mr_rule_slot(uint32_t id)
-{
-	return id & ((1u << MR_RULE_SLOT_BITS) - 1);
-}
-
 /** What a driver does with rules; mr_driver.rules points to it. */
 struct mr_rules_ops {
 	size_t rules_bytes; /**< of its struct, which begins with mr_rules */

@@ -71,7 +71,8 @@ MR_API int mr_dataplane_offer(struct mr_dataplane *dp, int socket_fd,
 MR_API int mr_dataplane_wait_ready(struct mr_dataplane *dp,
 				   struct mr_reason *reterr_reason);
 
-/** Put the program's own state into the parcel, in a folder of its own. */
+/** Put the program's own state into the parcel, in a folder of its own. Sets of
+ * rules can still be changed here. */
 typedef void mr_dataplane_put_fn(struct mr_parcel *parcel, void *opaque);
 
 /**

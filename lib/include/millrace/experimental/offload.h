@@ -90,7 +90,8 @@ struct mr_rules_config {
 	uint32_t n_max;  /**< maximum number of rules; 0: 8192 */
 	uint32_t n_hops; /**< next hops of MR_RULE_FLOW; 0: no such rules */
 	/** IP ids for MR_FLOW_NEW_ID: rx queue q, counted over the set, has
-	 * the ids first_id + q + k * id_step. */
+	 * the ids first_id + q + k * id_step. A set of another process keeps
+	 * its first_id. */
 	uint16_t first_id, id_step;
 	/** 1: the program puts the ids of its rules into its state when it
 	 * hands over its data plane (hand_over.h), or takes them from there.
@@ -98,6 +99,19 @@ struct mr_rules_config {
 	 * such a set cannot be handed over. */
 	uint32_t hands_over;
 };
+
+enum { MR_RULE_SLOT_BITS = 24 };
+
+/**
+ * The place of a rule in a set. The bits above it are a generation: an id of a
+ * rule that was removed differs from that of the next one in its place.
+ *
+ * @return 0 to n_max - 1. Thread: any.
+ */
+static inline uint32_t mr_rule_slot(uint32_t id)
+{
+	return id & ((1u << MR_RULE_SLOT_BITS) - 1);
+}
 
 /** How frames of MR_RULE_FLOW look on a port. */
 struct mr_rules_link {
