@@ -52,6 +52,7 @@ static int translate_packets(struct app *app, int signal_fd)
 		.give_up = app_give_up,
 		.put_state = nat_put_state,
 		.take_state = nat_take_state,
+		.own = nat_offload_own,
 		.leave = nat_leave_state,
 		.fds = app->fds,
 		.n_fds = 2,

@@ -77,6 +77,8 @@ struct run_config {
 	void (*put_state)(void *app, struct mr_parcel *parcel);
 	int (*take_state)(void *app, struct mr_parcel *parcel,
 			  struct mr_reason *ret_why);
+	/* It owns everything now; the workers are about to start. */
+	void (*own)(void *app);
 	/* The new process has everything: leave its frames and files alone. */
 	void (*leave)(void *app);
 	const struct run_fd *fds;

@@ -94,6 +94,8 @@ int upgrade_take(const struct run_config *config, uint64_t *ret_start_ns,
 		err = mr_dataplane_own(dp, ret_why);
 	if (err < 0 && config->control != NULL)
 		control_leave(config->control);
+	if (err == 0 && config->own != NULL)
+		config->own(config->app);
 	return err < 0 ? -1 : 0;
 }
 

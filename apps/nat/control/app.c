@@ -236,7 +236,8 @@ int app_open(struct app *app, const struct options *options,
 		status = nat_neighbours_create(app->config, &app->neighbours,
 					       ret_error) < 0;
 	if (status == 0) {
-		nat_neighbours_share(app->neighbours, app->rules);
+		nat_neighbours_share(app->neighbours,
+				     app->owns_rules ? app->rules : NULL);
 		status = make_workers(app, ret_error);
 	}
 	if (status == 0)

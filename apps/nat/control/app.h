@@ -30,6 +30,7 @@ struct app {
 	struct nat_log *log;
 	struct nat_keep *keep;
 	struct mr_rules *rules;               /* NULL: none */
+	bool owns_rules; /* not another process */
 	struct offload_counts offload_counts; /* when they ended */
 	uint32_t n_id_owners; /* workers, and rx queues of rules; 0: workers */
 	struct nat_worker *workers; /* by index */

@@ -47,6 +47,7 @@ static void put_worker(const struct nat_worker *w, struct mr_parcel *parcel,
 	mr_parcel_put(parcel, nat_entry_name(i, "work").text, LAYOUT, &work,
 		      sizeof(work));
 	nat_maps_put(w->maps, parcel, i);
+	nat_rules_put(w->maps, parcel, i);
 	nat_path_put(w->path, w->steer, parcel, i);
 }
 
@@ -63,6 +64,7 @@ void nat_put_state(void *opaque, struct mr_parcel *parcel)
 	};
 
 	nat_log_write(app->log);
+	nat_offload_rest(app);
 	for (uint32_t i = 0; i < app->n_workers; i++)
 		put_worker(&app->workers[i], parcel, i);
 	nat_neighbours_put(app->neighbours, parcel);
@@ -78,6 +80,7 @@ void nat_leave_state(void *opaque)
 	struct app *app = opaque;
 
 	nat_keep_leave(app->keep);
+	app->owns_rules = false;
 	for (uint32_t i = 0; i < app->n_workers; i++)
 		nat_path_leave(app->workers[i].path);
 }
@@ -94,6 +97,11 @@ static int find_worker(const struct app *app, const struct mr_parcel *parcel,
 	if (err == 0)
 		err = nat_maps_copy(app->plane.ctx, parcel, i, &ret->maps,
 				    ret_why);
+	if (err == 0)
+		err = nat_rules_copy(ret->maps,
+				     app->workers[i % app->n_workers].maps,
+				     nat_offload_n_max(app->config), parcel, i,
+				     ret_why);
 	return err < 0 ? err : nat_path_find(parcel, i, &ret->path, ret_why);
 }
 
@@ -192,8 +200,8 @@ static void take_app(struct app *app, const struct app_image *image)
 int nat_take_state(void *opaque, struct mr_parcel *parcel,
 		   struct mr_reason *ret_why)
 {
-	const struct nat_neighbour_image *neighbours = NULL;
-	uint32_t n_neighbours = 0, n_ended, n_converted = 0;
+	struct nat_neighbour_images neighbours;
+	uint32_t n_ended, n_converted = 0;
 	struct app *app = opaque;
 	struct worker_state *states = NULL;
 	struct app_image image;
@@ -204,12 +212,18 @@ int nat_take_state(void *opaque, struct mr_parcel *parcel,
 	    (image.n_workers == 0 || image.n_workers > MR_WORKERS_MAX))
 		err = fail_with(ret_why, -EPROTO,
 				"entry nat of the state is damaged");
-	if (err == 0 && image.has_rules)
-		err = fail_with(ret_why, -ENOTSUP,
-				"sessions are offloaded: restart instead");
+	if (err == 0 && image.has_rules != (app->rules != NULL))
+		err = fail_with(ret_why, -EPROTO,
+				"entry nat of the state is damaged: rules");
+	/* IP ids of the rules' queues follow those of the workers. */
+	if (err == 0 && image.has_rules && image.n_workers != app->n_workers)
+		err = fail_with(ret_why, -EINVAL,
+				"%u workers, and the running process has %u: "
+				"with --offload this needs a restart",
+				app->n_workers, image.n_workers);
 	if (err == 0)
-		err = nat_neighbours_find_image(parcel, &neighbours,
-						&n_neighbours, ret_why);
+		err = nat_neighbours_find_images(parcel, &neighbours,
+						 ret_why);
 	if (err < 0)
 		return err;
 	states = calloc(image.n_workers, sizeof(states[0]));
@@ -217,7 +231,7 @@ int nat_take_state(void *opaque, struct mr_parcel *parcel,
 		return fail_with(ret_why, -ENOMEM, "no memory");
 	err = find_all(app, parcel, states, image.n_workers, ret_why);
 	if (err == 0) {
-		nat_neighbours_take(app->neighbours, neighbours, n_neighbours,
+		nat_neighbours_take(app->neighbours, &neighbours, app->config,
 				    dataplane_now_s(&app->plane));
 		n_ended = take_workers(app, states, image.n_workers,
 				       &n_converted);

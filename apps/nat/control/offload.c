@@ -3,6 +3,7 @@
 #include <sys/random.h>
 
 #include "app.h"
+#include "mapping/hand_over.h"
 #include "mapping/session.h"
 #include "offload.h"
 
@@ -42,6 +43,7 @@ int nat_offload_open(struct app *app, struct mr_reason *ret_error)
 		.n_max = nat_offload_n_max(app->config),
 		.n_hops = NAT_NEIGHBOUR_SLOTS,
 		.id_step = nat_id_step(n_owners),
+		.hands_over = 1,
 	};
 	uint16_t random = 0;
 	struct mr_reason why;
@@ -49,11 +51,6 @@ int nat_offload_open(struct app *app, struct mr_reason *ret_error)
 
 	if (choice == OFFLOAD_OFF)
 		return 0;
-	if (app->plane.is_taken_over)
-		return offload_refuse(program, choice,
-				      "an upgrade cannot keep it: restart "
-				      "instead",
-				      ret_error) < 0;
 	err = offload_check_ports(program, choice, app->plane.ports, NAT_SIDES,
 				  MR_RULE_FLOW, true, ret_error);
 	if (err <= 0)
@@ -65,7 +62,9 @@ int nat_offload_open(struct app *app, struct mr_reason *ret_error)
 	if (mr_rules_open(&config, &app->rules, &why) < 0)
 		return offload_refuse(program, choice, why.text, ret_error) < 0;
 	app->n_id_owners = n_owners;
-	nat_offload_follow(app);
+	app->owns_rules = !app->plane.is_taken_over;
+	if (app->owns_rules)
+		nat_offload_follow(app);
 	return 0;
 }
 
@@ -73,12 +72,13 @@ void nat_offload_close(struct app *app)
 {
 	if (app->rules == NULL)
 		return;
-	mr_rules_stop(app->rules);
+	if (app->owns_rules)
+		mr_rules_stop(app->rules);
 	app->offload_counts = offload_count(app->rules, NAT_SIDES);
 	for (uint32_t i = 0; i < app->n_workers; i++) {
 		const struct nat_worker *w = &app->workers[i];
 
-		if (w->maps != NULL)
+		if (w->maps != NULL && app->owns_rules)
 			nat_rules_end_all(w->maps);
 		if (w->path != NULL)
 			nat_path_end_rules(w->path);
@@ -88,6 +88,26 @@ void nat_offload_close(struct app *app)
 	mr_rules_close(app->rules);
 	app->rules = NULL;
 	app->fds[1].fd = -1;
+}
+
+void nat_offload_rest(struct app *app)
+{
+	for (uint32_t i = 0; i < app->n_workers && app->rules != NULL; i++) {
+		nat_rules_settle(app->workers[i].maps);
+		nat_path_rest(app->workers[i].path);
+	}
+}
+
+void nat_offload_own(void *opaque)
+{
+	struct app *app = opaque;
+
+	app->owns_rules = true;
+	if (app->rules == NULL)
+		return;
+	nat_offload_follow(app);
+	nat_neighbours_share(app->neighbours, app->rules);
+	nat_offload_rest(app); /* rules whose sessions did not come along */
 }
 
 bool nat_offload_ready(void *opaque)

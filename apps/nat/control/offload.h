@@ -20,8 +20,14 @@ uint32_t nat_offload_n_max(const struct nat_config *config);
  * exit status with a message. */
 int nat_offload_open(struct app *app, struct mr_reason *ret_error);
 /* Before the ports are closed, with the workers at rest: frames reach them
- * again, and what rules know goes to the mappings. */
+ * again, and what rules know goes to the mappings. If another process has the
+ * rules, they stay as they are. */
 void nat_offload_close(struct app *app);
+
+/* For another process: no rule is being added or removed any more. */
+void nat_offload_rest(struct app *app);
+/* For run(), in the new process: the rules are this one's. */
+void nat_offload_own(void *app);
 
 /* For run(), after ports were polled or rules had an event. */
 void nat_offload_polled(void *app);

@@ -37,12 +37,17 @@ struct nat_meeting_image {
 	uint64_t end_ns;
 };
 
-/* "neighbours". */
+/* "neighbours": a slot that was ever used; and "neighbour-seed", which says
+ * where addresses may be. */
 struct nat_neighbour_image {
-	uint64_t mac;
-	uint32_t addr;
-	uint32_t confirmed_s;
-	uint32_t side, state;
+	uint64_t key, mac;
+	uint32_t slot, confirmed_s;
+};
+
+struct nat_neighbour_images {
+	const struct nat_neighbour_image *list;
+	uint32_t n;
+	uint64_t seed;
 };
 
 /* "0/inside", "0/outside": struct mr_frame that came from there; and
@@ -113,9 +118,9 @@ struct nat_path_state {
 /* 0, -ENOENT, or -EPROTO: an entry is damaged; with a reason. */
 int nat_path_find(const struct mr_parcel *parcel, uint32_t worker_idx,
 		  struct nat_path_state *ret_state, struct mr_reason *ret_why);
-int nat_neighbours_find_image(const struct mr_parcel *parcel,
-			      const struct nat_neighbour_image **ret_images,
-			      uint32_t *ret_n, struct mr_reason *ret_why);
+int nat_neighbours_find_images(const struct mr_parcel *parcel,
+			       struct nat_neighbour_images *ret_images,
+			       struct mr_reason *ret_why);
 
 /* The path's worker owns the frames from now on. 0, or -EPROTO. */
 int nat_path_claim(const struct nat_path *path, const struct mr_parcel *parcel,
@@ -124,9 +129,10 @@ int nat_path_claim(const struct nat_path *path, const struct mr_parcel *parcel,
  * many; otherwise only its counters. */
 void nat_path_take(struct nat_path *path, struct nat_steer *steer,
 		   const struct nat_path_state *state, bool is_same);
-/* Those of the configuration are there already. */
+/* In the same slots: rules name their next hops by these. Static neighbours are
+ * those of config. */
 void nat_neighbours_take(struct nat_neighbours *neighbours,
-			 const struct nat_neighbour_image *images, uint32_t n,
-			 uint32_t now_s);
+			 const struct nat_neighbour_images *images,
+			 const struct nat_config *config, uint32_t now_s);
 
 #endif

@@ -383,7 +383,7 @@ bool nat_neighbours_follow(struct nat_neighbours *neighbours,
 
 /* ---- for another process: hand_over.h ---- */
 
-enum { IMAGE_LAYOUT = 1 };
+enum { IMAGE_LAYOUT = 2 };
 
 void nat_neighbours_put(const struct nat_neighbours *neighbours,
 			struct mr_parcel *parcel)
@@ -393,91 +393,91 @@ void nat_neighbours_put(const struct nat_neighbours *neighbours,
 	};
 
 	for (uint32_t slot = 0; slot < NAT_NEIGHBOUR_SLOTS; slot++) {
-		const struct nat_neighbour_info is =
-			nat_neighbours_at(neighbours, slot);
+		const struct nat_neighbour *n = &neighbours->slots[slot];
+		const enum nat_neighbour_state state = state_of(n->mac);
+		const uint64_t generation = generation_of(n->mac);
 		struct nat_neighbour_image *image;
 
-		/* What was asked for is asked for again. */
-		if (is.state == NAT_NEIGHBOUR_NONE ||
-		    is.state == NAT_NEIGHBOUR_INCOMPLETE)
+		if (n->key == 0)
 			continue;
 		image = nat_records_add(&r);
 		if (image == NULL)
 			break;
 		*image = (struct nat_neighbour_image){
-			.mac = is.mac,
-			.addr = is.addr,
-			.confirmed_s = neighbours->slots[slot].confirmed_s,
-			.side = is.side,
-			.state = is.state == NAT_NEIGHBOUR_PROBE ?
-					 NAT_NEIGHBOUR_REACHABLE :
-					 is.state,
+			n->key, n->mac, slot, n->confirmed_s
 		};
+		/* What was asked for is asked for again. */
+		if (state == NAT_NEIGHBOUR_INCOMPLETE)
+			image->mac = word_of(NAT_NEIGHBOUR_NONE, generation, 0);
+		if (state == NAT_NEIGHBOUR_PROBE)
+			image->mac = word_of(NAT_NEIGHBOUR_REACHABLE,
+					     generation, n->mac & NAT_MAC_MASK);
 	}
 	if (!r.is_broken)
 		mr_parcel_put(parcel, "neighbours", IMAGE_LAYOUT, r.records,
 			      r.n * r.record_bytes);
+	mr_parcel_put(parcel, "neighbour-seed", IMAGE_LAYOUT, &neighbours->seed,
+		      sizeof(neighbours->seed));
 	free(r.records);
 }
 
 static bool is_sound(const struct nat_neighbour_image *image)
 {
-	return image->side < NAT_SIDES && image->mac <= NAT_MAC_MASK &&
-	       (image->state == NAT_NEIGHBOUR_REACHABLE ||
-		image->state == NAT_NEIGHBOUR_DOUBTFUL ||
-		image->state == NAT_NEIGHBOUR_FAILED ||
-		image->state == NAT_NEIGHBOUR_FIXED);
+	const enum nat_neighbour_state state = state_of(image->mac);
+
+	return image->slot < NAT_NEIGHBOUR_SLOTS &&
+	       state <= NAT_NEIGHBOUR_DOUBTFUL &&
+	       state != NAT_NEIGHBOUR_INCOMPLETE &&
+	       state != NAT_NEIGHBOUR_PROBE;
 }
 
-int nat_neighbours_find_image(const struct mr_parcel *parcel,
-			      const struct nat_neighbour_image **ret_images,
-			      uint32_t *ret_n, struct mr_reason *ret_why)
+int nat_neighbours_find_images(const struct mr_parcel *parcel,
+			       struct nat_neighbour_images *ret_images,
+			       struct mr_reason *ret_why)
 {
-	const void *images = NULL;
-	size_t n_bytes = 0, n;
-	const int err = mr_parcel_find(parcel, "neighbours", IMAGE_LAYOUT,
-				       &images, &n_bytes, ret_why);
+	const void *list = NULL;
+	size_t n_bytes = 0;
+	int err = mr_parcel_find(parcel, "neighbours", IMAGE_LAYOUT, &list,
+				 &n_bytes, ret_why);
 
-	*ret_images = images;
-	n = n_bytes / sizeof(**ret_images);
-	*ret_n = (uint32_t)n;
-	if (err < 0)
-		return err;
-	for (size_t i = 0; i < n; i++)
-		if (!is_sound(&(*ret_images)[i]))
-			return fail_with(ret_why, -EPROTO,
-					 "entry neighbours of the state is "
-					 "damaged at record %zu",
-					 i);
-	return 0;
+	if (err == 0)
+		err = mr_parcel_get(parcel, "neighbour-seed", IMAGE_LAYOUT,
+				    &ret_images->seed, sizeof(ret_images->seed),
+				    ret_why);
+	ret_images->list = list;
+	ret_images->n = (uint32_t)(n_bytes / sizeof(ret_images->list[0]));
+	for (uint32_t i = 0; i < ret_images->n && err == 0; i++)
+		if (!is_sound(&ret_images->list[i]))
+			err = fail_with(ret_why, -EPROTO,
+					"entry neighbours of the state is "
+					"damaged at record %u",
+					i);
+	return err;
 }
 
 void nat_neighbours_take(struct nat_neighbours *neighbours,
-			 const struct nat_neighbour_image *images, uint32_t n,
-			 uint32_t now_s)
+			 const struct nat_neighbour_images *images,
+			 const struct nat_config *config, uint32_t now_s)
 {
-	for (uint32_t i = 0; i < n; i++) {
-		const struct nat_neighbour_image *image = &images[i];
-		const enum nat_side side = (enum nat_side)image->side;
-		const uint32_t slot = nat_neighbours_add(
-			neighbours, side, image->addr, false, now_s);
-		const bool was_fixed = image->state == NAT_NEIGHBOUR_FIXED;
-		struct nat_neighbour *to;
-		uint64_t old;
+	memset(neighbours->slots, 0,
+	       NAT_NEIGHBOUR_SLOTS * sizeof(neighbours->slots[0]));
+	neighbours->seed = images->seed;
+	for (uint32_t i = 0; i < images->n; i++) {
+		const struct nat_neighbour_image *image = &images->list[i];
+		struct nat_neighbour *to = &neighbours->slots[image->slot];
 
-		if (slot == NAT_SLOT_NONE)
+		*to = (struct nat_neighbour){ .key = image->key,
+					      .mac = image->mac,
+					      .confirmed_s =
+						      image->confirmed_s };
+		if (state_of(image->mac) != NAT_NEIGHBOUR_FIXED)
 			continue;
-		to = &neighbours->slots[slot];
-		old = to->mac;
-		if (state_of(old) == NAT_NEIGHBOUR_FIXED)
-			continue;
-		/* No longer static: its next user probes it. */
-		to->confirmed_s = was_fixed ? now_s - NAT_REACHABLE_S - 1 :
-					      image->confirmed_s;
-		to->mac = word_of(was_fixed ? NAT_NEIGHBOUR_REACHABLE :
-					      (enum nat_neighbour_state)
-						      image->state,
-				  generation_of(old), image->mac);
-		tell_rules(neighbours, slot);
+		/* If no longer static: its next user probes it. */
+		to->mac = word_of(NAT_NEIGHBOUR_REACHABLE,
+				  generation_of(image->mac),
+				  image->mac & NAT_MAC_MASK);
+		to->confirmed_s = now_s - NAT_REACHABLE_S - 1;
 	}
+	/* It has room, as in the first process, or after a reload. */
+	(void)nat_neighbours_follow(neighbours, NULL, config, now_s);
 }

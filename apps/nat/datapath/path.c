@@ -242,6 +242,12 @@ no_memory:
 		config->worker_idx);
 }
 
+void nat_path_rest(struct nat_path *path)
+{
+	if (path->tickets != NULL)
+		nat_tickets_confirm(path->tickets);
+}
+
 void nat_path_end_rules(struct nat_path *path)
 {
 	nat_tickets_destroy(path->tickets);

@@ -104,6 +104,8 @@ void nat_path_set_port(struct nat_path *path, enum nat_side side,
 /* A link has come up: what was announced before that was lost. As above. */
 void nat_path_announce(struct nat_path *path);
 
+/* The worker is at rest, and what it sent has left. */
+void nat_path_rest(struct nat_path *path);
 /* The rules are about to be closed. The worker is at rest. */
 void nat_path_end_rules(struct nat_path *path);
 

@@ -84,3 +84,17 @@ bool nat_tickets_settle(struct nat_tickets *tickets, uint32_t side,
 	}
 	return false;
 }
+
+void nat_tickets_confirm(struct nat_tickets *tickets)
+{
+	for (uint32_t s = 0; s < NAT_SIDES; s++) {
+		struct queue *queue = &tickets->queues[s];
+
+		for (; queue->head != queue->tail; queue->head++)
+			mr_rules_confirm(
+				tickets->rules,
+				&queue->tickets[queue->head % N_TICKETS]
+					 .ticket);
+		queue->n_due = queue->tail;
+	}
+}

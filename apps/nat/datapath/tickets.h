@@ -27,5 +27,7 @@ void nat_tickets_take(struct nat_tickets *tickets, uint32_t side, uint8_t *base,
  */
 bool nat_tickets_settle(struct nat_tickets *tickets, uint32_t side,
 			const struct mr_txq *txq, uint64_t now_ns);
+/* The worker is at rest, and everything has left. */
+void nat_tickets_confirm(struct nat_tickets *tickets);
 
 #endif

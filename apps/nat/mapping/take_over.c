@@ -242,6 +242,9 @@ static uint32_t convert(const struct taking *t, struct nat_maps *own)
 	const bool same_blocks = has_same_blocks(own, t->copy);
 	uint32_t n_ended;
 
+	t->copy->now_s = t->now_s;
+	t->copy->refreshes_inbound = own->refreshes_inbound;
+	nat_rules_end_copy(t->copy, own);
 	if (!same_blocks)
 		end_blocks(t, own); /* nobody has any yet */
 	for (uint32_t i = 0; i < t->n; i++) {
@@ -279,6 +282,7 @@ static void adopt(struct nat_maps *own, struct nat_maps *copy)
 	SWAP(own->wheel, copy->wheel);
 	SWAP(own->session_wheel, copy->session_wheel);
 	SWAP(own->windows, copy->windows);
+	SWAP(own->rules, copy->rules);
 	own->n_windows = copy->n_windows;
 	own->n_max_mappings = copy->n_max_mappings;
 	own->n_max_sessions = copy->n_max_sessions;
