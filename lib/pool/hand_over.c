@@ -236,7 +236,8 @@ bool mr_pool_claim(struct mr_pool *pool, uint64_t addr)
 }
 
 int mr_pool_claim_posted(struct mr_pool *pool, const struct mr_parcel *parcel,
-			 const char *name, struct mr_reason *reterr_reason)
+			 const char *name, uint64_t *ret_addrs, uint32_t n,
+			 struct mr_reason *reterr_reason)
 {
 	const uint64_t *posted;
 	const void *bytes;
@@ -246,6 +247,10 @@ int mr_pool_claim_posted(struct mr_pool *pool, const struct mr_parcel *parcel,
 
 	if (err < 0)
 		return err;
+	if (ret_addrs != NULL && n_bytes != n * sizeof(posted[0]))
+		return mr_fail(reterr_reason, -EPROTO,
+			       "the state has %zu references instead of %u",
+			       n_bytes / sizeof(posted[0]), n);
 	posted = bytes;
 	for (size_t i = 0; i < n_bytes / sizeof(posted[0]); i++) {
 		const uint64_t addr = posted[i] >> 8;
@@ -258,6 +263,8 @@ int mr_pool_claim_posted(struct mr_pool *pool, const struct mr_parcel *parcel,
 				       "the state has a reference to 0x%llx "
 				       "that does not fit the others",
 				       (unsigned long long)addr);
+		if (ret_addrs != NULL)
+			ret_addrs[i] = addr;
 	}
 	return 0;
 }

@@ -161,7 +161,7 @@ int nat_path_claim(const struct nat_path *path, const struct mr_parcel *parcel,
 	for (uint32_t s = 0; s < NAT_SIDES && err == 0; s++)
 		err = mr_pool_claim_posted(
 			mr_cache_pool(path->cache), parcel,
-			nat_entry_name(worker_idx, page_names[s]).text,
+			nat_entry_name(worker_idx, page_names[s]).text, NULL, 0,
 			ret_why);
 	return err;
 }

@@ -472,7 +472,8 @@ static int resume_queue(struct xdp_port *port, uint32_t i,
 			       "%s: queue %u: the state has %u of %u buffers",
 			       port->base.info->name, i, n_posted, rxq->n_bufs);
 	return mr_pool_claim_posted(port->base.pool, parcel,
-				    numbered(name, "posted", i), reason);
+				    numbered(name, "posted", i), NULL, 0,
+				    reason);
 }
 
 static int xdp_resume(struct mr_port *base, struct mr_parcel *parcel,

@@ -51,7 +51,8 @@ static void claim_mine(struct mr_parcel *parcel)
 	size_t n = 0;
 	uint64_t addr;
 
-	heir.claim_err = mr_pool_claim_posted(pool, parcel, "mine", &heir.why);
+	heir.claim_err = mr_pool_claim_posted(pool, parcel, "mine", NULL, 0,
+					      &heir.why);
 	if (heir.claim_err < 0 || !heir.frees)
 		return;
 	assert_int_equal(mr_parcel_find(parcel, "addr", 0, &addrs, &n, NULL),

@@ -130,7 +130,8 @@ static int held_give(struct mr_port *base, struct mr_parcel *parcel,
 static int held_resume(struct mr_port *base, struct mr_parcel *parcel,
 		       struct mr_reason *reason)
 {
-	return mr_pool_claim_posted(base->pool, parcel, "posted", reason);
+	return mr_pool_claim_posted(base->pool, parcel, "posted", NULL, 0,
+				    reason);
 }
 
 static const struct mr_hand_over_ops held_ops = { held_offer, held_take,

@@ -33,14 +33,18 @@ MR_API void mr_pool_put_posted(const struct mr_pool *pool,
  * Make them references again, to be freed as usual. After
  * mr_dataplane_take_state(), or in a driver's resume().
  *
- * @return 0, -ENOENT, or -EPROTO: they contradict each other
+ * @param[out] ret_addrs  NULL, or room for @p n addresses, in their order
+ * @param n               how many there must be, unless ret_addrs is NULL
+ *
+ * @return 0, -ENOENT, or -EPROTO: they contradict each other, or there is
+ *         another number
  *
  * Owner: the caller, of the references. Thread: as mr_port_open().
  */
 MR_API int mr_pool_claim_posted(struct mr_pool *pool,
 				const struct mr_parcel *parcel,
-				const char *name,
-				struct mr_reason *reterr_reason);
+				const char *name, uint64_t *ret_addrs,
+				uint32_t n, struct mr_reason *reterr_reason);
 
 MR_END_DECLS
 
