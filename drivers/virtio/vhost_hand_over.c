@@ -13,10 +13,10 @@
  */
 #include <errno.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "vhost.h"
+#include "virtio_parcel.h"
 
 enum {
 	MESSAGE_LAYOUT = 1, /* of struct vhost_msg, as far as it has bytes */
@@ -38,22 +38,6 @@ struct peer_state {
 	uint32_t max_bytes;
 	uint8_t has_worked, has_erred, has_complained, is_up;
 };
-
-static const char *numbered(char name[MR_PARCEL_NAME_BYTES], const char *what,
-			    uint32_t i)
-{
-	snprintf(name, MR_PARCEL_NAME_BYTES, "%s/%u", what, i);
-	return name;
-}
-
-/* -1: there is none. */
-static int take_fd(struct mr_parcel *parcel, const char *what, uint32_t i)
-{
-	char name[MR_PARCEL_NAME_BYTES];
-	const int fd = mr_parcel_take_fd(parcel, numbered(name, what, i));
-
-	return fd >= 0 ? fd : -1;
-}
 
 /* ---- the old process ---- */
 
@@ -82,8 +66,7 @@ static void put(struct messages *all, uint32_t request, const void *payload,
 	memcpy((char *)&msg + VHOST_HEADER_BYTES, payload, n_bytes);
 	mr_parcel_put(all->parcel, numbered(name, "message", all->n),
 		      MESSAGE_LAYOUT, &msg, VHOST_HEADER_BYTES + n_bytes);
-	mr_parcel_put_fd(all->parcel, numbered(name, "message-fd", all->n++),
-			 fd);
+	put_numbered_fd(all->parcel, "message-fd", all->n++, fd);
 }
 
 static void put_u64(struct messages *all, uint32_t request, uint64_t value)
@@ -174,13 +157,10 @@ static void put_ring(struct messages *all, const struct vhost_ring *ring)
 /* The part of a message that has arrived. */
 static void put_partial(const struct vhost_peer *peer, struct mr_parcel *parcel)
 {
-	char name[MR_PARCEL_NAME_BYTES];
-
 	mr_parcel_put(parcel, "partial", MESSAGE_LAYOUT, &peer->msg,
 		      peer->n_received);
 	for (uint32_t i = 0; i < peer->n_fds; i++)
-		mr_parcel_put_fd(parcel, numbered(name, "partial-fd", i),
-				 peer->fds[i]);
+		put_numbered_fd(parcel, "partial-fd", i, peer->fds[i]);
 }
 
 int mri_vhost_give(struct mr_port *base, struct mr_parcel *parcel,
@@ -252,7 +232,7 @@ static int replay(struct vhost_port *port, uint32_t i, struct mr_parcel *parcel,
 
 	if (err < 0)
 		return err;
-	peer->fds[0] = take_fd(parcel, "message-fd", i);
+	peer->fds[0] = take_numbered_fd(parcel, "message-fd", i);
 	peer->n_fds = peer->fds[0] >= 0;
 	err = mri_vhost_handle(port, &has_reply, reason);
 	mri_vhost_peer_drop_fds(peer);
@@ -311,7 +291,7 @@ static int take_partial(struct vhost_port *port, struct mr_parcel *parcel,
 	const int err = get_message(port, parcel, "partial", reason);
 
 	for (uint32_t i = 0; i < n_fds && i < VHOST_MAX_REGIONS; i++) {
-		peer->fds[i] = take_fd(parcel, "partial-fd", i);
+		peer->fds[i] = take_numbered_fd(parcel, "partial-fd", i);
 		peer->n_fds = i + 1;
 	}
 	return err;

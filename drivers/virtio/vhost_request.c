@@ -6,11 +6,7 @@
  * Source: QEMU, docs/interop/vhost-user.rst.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "vhost.h"
 
@@ -386,33 +382,21 @@ static int set_vring_enable(struct vhost_port *port, struct vhost_msg *msg,
 	return 0;
 }
 
-/*
- * Take the eventfd of a message about a ring; -1: it has none. A write to
- * any other file could block, or worse.
- */
+/* Take the eventfd of a message about a ring; -1: it has none. */
 static int take_eventfd(struct vhost_port *port, const struct vhost_msg *msg,
 			int *ret_fd, struct mr_reason *reason)
 {
 	struct vhost_peer *peer = &port->peer;
 	const bool has_fd = !(msg->u64 & VHOST_NO_FD);
-	char path[32], target[32];
-	ssize_t n;
-	int fd;
 
 	if (peer->n_fds != (has_fd ? 1 : 0))
 		return reject(port, "number of eventfds", reason);
 	*ret_fd = -1;
 	if (!has_fd)
 		return 0;
-	fd = peer->fds[0];
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	n = readlink(path, target, sizeof(target) - 1);
-	target[n < 0 ? 0 : n] = '\0';
-	if (n >= 0 && strcmp(target, "anon_inode:[eventfd]") != 0)
+	if (!mri_vhost_is_eventfd(peer->fds[0]))
 		return reject(port, "eventfd", reason);
-	if (fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK) < 0)
-		return reject(port, "eventfd", reason);
-	*ret_fd = fd;
+	*ret_fd = peer->fds[0];
 	peer->n_fds = 0; /* it is the ring's */
 	return 0;
 }

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Send and receive messages of vhost-user. */
+/* Send and receive messages of vhost-user, and check their eventfds. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "vhost_user.h"
 
@@ -80,4 +83,17 @@ int mri_vhost_receive_reply(int fd, struct vhost_msg *msg, uint32_t request,
 		return -EPROTO;
 	return receive_bytes(fd, (char *)msg + VHOST_HEADER_BYTES, n_bytes,
 			     timeout_ms);
+}
+
+bool mri_vhost_is_eventfd(int fd)
+{
+	char path[32], target[32];
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = readlink(path, target, sizeof(target) - 1);
+	target[n < 0 ? 0 : n] = '\0';
+	if (n >= 0 && strcmp(target, "anon_inode:[eventfd]") != 0)
+		return false; /* n < 0: there is no /proc */
+	return fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK) == 0;
 }

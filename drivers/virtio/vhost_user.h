@@ -8,6 +8,7 @@
 #ifndef VIRTIO_VHOST_USER_H
 #define VIRTIO_VHOST_USER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum vhost_request {
@@ -135,5 +136,9 @@ int mri_vhost_send(int fd, const struct vhost_msg *msg, const int *fds,
  */
 int mri_vhost_receive_reply(int fd, struct vhost_msg *msg, uint32_t request,
 			    uint32_t n_bytes, int timeout_ms);
+
+/* Whether it is an eventfd, which then does not block: a write to any other
+ * file could, or worse. */
+bool mri_vhost_is_eventfd(int fd);
 
 #endif
