@@ -5,8 +5,9 @@ import json
 import time
 
 import pytest
+from lib.forwarder import Forwarder
 from lib.namespaces import wait_until
-from lib.process import L2FWD, Process, ask_ctl
+from lib.process import ask_ctl
 from test_upgrade import Line, check_all, children  # noqa: F401
 
 RING = 2048  # frames
@@ -14,7 +15,7 @@ GAP_S = 0.1  # between two upgrades
 RINGS = pytest.mark.parametrize("ring", ["packed=off", "packed=on"])
 
 
-class Peer(Process):
+class Peer(Forwarder):
     """Forwards between its end of the socket and the second host, from a
     namespace of its own."""
 
@@ -22,9 +23,7 @@ class Peer(Process):
         self.namespace = lab.namespace("peer")
         star.middle.ip("link", "set", "p1", "netns", self.namespace.name)
         self.namespace.ip("link", "set", "p1", "up")
-        super().__init__(lab, self.namespace, [
-            L2FWD, "--ring", RING, spec, "p1"])
-        self.says("worker ")
+        super().__init__(lab, self.namespace, spec, "p1", options=["--ring", RING])
 
 
 def is_up(lab):
@@ -69,4 +68,5 @@ def test_no_frame_is_lost_or_doubled(lab, star, kind, ring):
     sent, got = join()
     print(f"gap: median {sorted(gaps)[len(gaps) // 2]} us, most {max(gaps)} us")
     check_peer(peer)
-    check_all(line, sent, got, line.stop_last(), max(gaps) / 1e6)
+    finals = [peer.stop(), line.stop_last()]
+    check_all(line, sent, got, max(gaps) / 1e6, *finals)
