@@ -31,14 +31,6 @@ enum {
 	MAX_QUEUES = 64,
 };
 
-struct pair_port {
-	struct mr_port base;
-	struct pair_link *link;
-	uint32_t end;
-	struct pair_rxq *rxqs;
-	struct pair_txq *txqs;
-};
-
 struct pair_options {
 	uint32_t n_queues;
 	uint32_t n_ring_entries;
@@ -364,8 +356,8 @@ static void leave_link(struct pair_port *port)
 		destroy_link(ctx, link);
 }
 
-static int pair_open(struct mr_port *base, const struct mr_spec *spec,
-		     struct mr_reason *reterr_reason)
+int mri_pair_open(struct mr_port *base, const struct mr_spec *spec,
+		  struct mr_reason *reterr_reason)
 {
 	struct pair_port *port = (struct pair_port *)base;
 	int err = join_link(port, spec, reterr_reason);
@@ -420,8 +412,9 @@ const struct mr_driver mr_driver_pair = {
 	.keys = pair_keys,
 	.port_bytes = sizeof(struct pair_port),
 	.need = pair_need,
-	.open = pair_open,
+	.open = mri_pair_open,
 	.close = pair_close,
 	.link = pair_link_state,
 	.txq_stats = mri_pair_txq_stats,
+	.hand_over = &mri_pair_hand_over,
 };

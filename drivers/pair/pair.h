@@ -4,6 +4,7 @@
 #define PAIR_PAIR_H
 
 #include <millrace/driver.h>
+#include <millrace/experimental/driver_hand_over.h>
 #include <millrace/ring.h>
 
 enum { PAIR_LINE_BYTES = 64, PAIR_NAME_BYTES = 64 };
@@ -66,6 +67,18 @@ struct pair_txq {
 	uint32_t n_wanted; /* entries of the frame that did not fit; or 0 */
 };
 
+struct pair_port {
+	struct mr_port base;
+	struct pair_link *link;
+	uint32_t end;
+	struct pair_rxq *rxqs;
+	struct pair_txq *txqs;
+};
+
+int mri_pair_open(struct mr_port *base, const struct mr_spec *spec,
+		  struct mr_reason *reterr_reason);
+/* pair_hand_over.c: to another process */
+extern const struct mr_hand_over_ops mri_pair_hand_over;
 mr_rx_burst_fn mri_pair_rx_burst;
 mr_tx_burst_fn mri_pair_tx_burst;
 int mri_pair_rx_arm(struct mr_queue *queue);
