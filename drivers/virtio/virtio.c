@@ -416,8 +416,13 @@ static int open_steps(struct virtio_port *port, const char *device,
 		if (err < 0)
 			return err;
 	}
-	if ((err = mri_virtio_events_open(port, reason)) < 0 ||
-	    (err = start_device(port, reason)) < 0)
+	err = mri_virtio_events_open(port, reason);
+	if (err == 0 && port->base.is_away)
+		fill_info(port);
+	if (err < 0 || port->base.is_away)
+		return err;
+	err = start_device(port, reason);
+	if (err < 0)
 		return err;
 	if (mri_virtio_stats_setup(port) < 0) {
 		err = restart_without(port, VIRTIO_F_DEVICE_STATS, reason);
@@ -433,9 +438,9 @@ static int open_steps(struct virtio_port *port, const char *device,
 	return 0;
 }
 
-static int open_by(struct mr_port *base, const struct mr_spec *spec,
-		   const struct virtio_transport *transport,
-		   struct mr_reason *reason)
+int mri_virtio_open(struct mr_port *base, const struct mr_spec *spec,
+		    const struct virtio_transport *transport,
+		    struct mr_reason *reason)
 {
 	struct virtio_port *port = (struct virtio_port *)base;
 	int err = read_options(spec, &port->options, reason);
@@ -453,13 +458,13 @@ static int open_by(struct mr_port *base, const struct mr_spec *spec,
 static int virtio_open(struct mr_port *base, const struct mr_spec *spec,
 		       struct mr_reason *reterr_reason)
 {
-	return open_by(base, spec, &mri_virtio_pci, reterr_reason);
+	return mri_virtio_open(base, spec, &mri_virtio_pci, reterr_reason);
 }
 
 static int virtio_user_open(struct mr_port *base, const struct mr_spec *spec,
 			    struct mr_reason *reterr_reason)
 {
-	return open_by(base, spec, &mri_virtio_user, reterr_reason);
+	return mri_virtio_open(base, spec, &mri_virtio_user, reterr_reason);
 }
 
 static int virtio_link(const struct mr_port *base, struct mr_link *ret_link)
@@ -573,4 +578,5 @@ const struct mr_driver mr_driver_virtio_user = {
 	.set_mtu = virtio_set_mtu,
 	.rxq_stats = virtio_rxq_stats,
 	.txq_stats = virtio_txq_stats,
+	.hand_over = &mri_virtio_user_hand_over,
 };

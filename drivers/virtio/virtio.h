@@ -4,6 +4,7 @@
 #define VIRTIO_VIRTIO_H
 
 #include <millrace/driver.h>
+#include <millrace/experimental/driver_hand_over.h>
 #include <millrace/experimental/port_queues.h>
 
 #include "virtio_ring.h"
@@ -169,6 +170,7 @@ struct virtio_port {
 	struct virtio_options options;
 	struct mr_pci *pci;       /* of mri_virtio_pci */
 	struct virtio_user *user; /* of mri_virtio_user */
+	struct mr_parcel *parcel; /* that it is opened from; or NULL */
 	struct mr_bar bars[VIRTIO_N_BARS];
 	uint32_t mapped_bars; /* bits */
 	struct virtio_block common, notify, device;
@@ -253,6 +255,9 @@ uint32_t mri_virtio_prepare(struct virtio_txq *txq, struct mr_cache *cache,
 			    const struct mr_meta *meta, uint32_t place,
 			    struct virtio_piece *out);
 
+/* virtio_user_hand_over.c: virtio-user to another process */
+extern const struct mr_hand_over_ops mri_virtio_user_hand_over;
+
 /* virtio_features.c */
 /*
  * Choose which offered features to accept. -ENOTSUP with a reason: the device
@@ -315,6 +320,12 @@ struct virtio_transport {
 };
 
 extern const struct virtio_transport mri_virtio_pci, mri_virtio_user;
+
+/* virtio.c */
+/* Open a port. One that is away is only prepared: its device runs. */
+int mri_virtio_open(struct mr_port *base, const struct mr_spec *spec,
+		    const struct virtio_transport *transport,
+		    struct mr_reason *reason);
 
 /* virtio_queue.c */
 /* Set which lengths the queues accept and send, for this MTU. */
@@ -399,6 +410,10 @@ uint32_t mri_virtio_device_stats(const struct mr_port *base,
 /* virtio_event.c */
 int mri_virtio_events_open(struct virtio_port *port, struct mr_reason *reason);
 void mri_virtio_events_close(struct virtio_port *port);
+/* Make the port's fd readable when this one is; -1: there is none. */
+int mri_virtio_watch(const struct virtio_port *port, int fd);
+/* Run the timer only while waiting for something. */
+void mri_virtio_tick(struct virtio_port *port);
 uint32_t mri_virtio_poll(struct mr_port *base);
 void mri_virtio_read_link(struct virtio_port *port);
 int mri_virtio_rx_arm(struct mr_queue *queue);

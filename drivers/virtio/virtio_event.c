@@ -74,11 +74,13 @@ int mri_virtio_tx_arm(struct mr_queue *queue)
 
 /* ---- events ---- */
 
-static int watch(int epoll_fd, int fd)
+int mri_virtio_watch(const struct virtio_port *port, int fd)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
 
-	return fd < 0 ? 0 : epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event);
+	if (fd < 0 || epoll_ctl(port->base.fd, EPOLL_CTL_ADD, fd, &event) == 0)
+		return 0;
+	return -errno;
 }
 
 int mri_virtio_events_open(struct virtio_port *port, struct mr_reason *reason)
@@ -89,9 +91,9 @@ int mri_virtio_events_open(struct virtio_port *port, struct mr_reason *reason)
 	port->timer_fd = mr_fd_guard(
 		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
 	if (port->base.fd < 0 || port->timer_fd < 0 ||
-	    watch(port->base.fd, port->timer_fd) < 0 ||
-	    watch(port->base.fd, config_fd) < 0 ||
-	    watch(port->base.fd, port->transport->event_fd(port)) < 0)
+	    mri_virtio_watch(port, port->timer_fd) < 0 ||
+	    mri_virtio_watch(port, config_fd) < 0 ||
+	    mri_virtio_watch(port, port->transport->event_fd(port)) < 0)
 		return mr_fail(reason, -EIO, "%s: no epoll or timer: %s",
 			       port->base.info->name, mr_strerror(errno));
 	return 0;
@@ -104,9 +106,16 @@ void mri_virtio_events_close(struct virtio_port *port)
 	port->base.fd = port->timer_fd = -1;
 }
 
-/* Run the timer only while waiting for something. */
-static void tick(struct virtio_port *port, bool is_on)
+static bool is_gone(const struct virtio_port *port)
 {
+	return __atomic_load_n(&port->is_gone, __ATOMIC_RELAXED);
+}
+
+void mri_virtio_tick(struct virtio_port *port)
+{
+	const bool is_on = !is_gone(port) &&
+			   (port->n_resets > 0 ||
+			    mri_virtio_ctrl_waits(&port->ctrl));
 	const struct timespec period = { .tv_nsec =
 						 is_on ? VIRTIO_TICK_NS : 0 };
 	const struct itimerspec times = { period, period };
@@ -191,11 +200,6 @@ static int lose(struct virtio_port *port, const char *why)
 	return 1;
 }
 
-static bool is_gone(const struct virtio_port *port)
-{
-	return __atomic_load_n(&port->is_gone, __ATOMIC_RELAXED);
-}
-
 /* Service a port that is not gone. Returns the number of events. */
 static int service(struct virtio_port *port, uint32_t events, bool is_told)
 {
@@ -233,7 +237,6 @@ uint32_t mri_virtio_poll(struct mr_port *base)
 	if (port->is_ticking)
 		port->n_ticks += drain(port->timer_fd);
 	n_events = service(port, events, is_told);
-	tick(port, !is_gone(port) && (port->n_resets > 0 ||
-				      mri_virtio_ctrl_waits(&port->ctrl)));
+	mri_virtio_tick(port);
 	return n_events;
 }

@@ -104,7 +104,8 @@ int mri_virtio_vq_alloc(struct virtio_port *port, struct virtio_vq *vq,
 		vq->used_event = &vq->avail->ring[n_entries];
 		vq->avail_event = (uint16_t *)(vq->used_ring + n_entries);
 	}
-	clear_vq(vq);
+	if (!port->base.is_away)
+		clear_vq(vq);
 	return 0;
 }
 
@@ -182,7 +183,7 @@ static int alloc_rxq(struct virtio_port *port, uint32_t i,
 	if (rxq->bufs == NULL)
 		return mr_fail(reason, -ENOMEM, "%s: no memory for queues",
 			       base->info->name);
-	for (; rxq->n_bufs < n; rxq->n_bufs += n_now) {
+	for (; !base->is_away && rxq->n_bufs < n; rxq->n_bufs += n_now) {
 		n_now = n - rxq->n_bufs;
 		n_now = mr_pool_frag_alloc_bulk(
 			base->pool, rxq->bufs + rxq->n_bufs,
@@ -310,8 +311,11 @@ void mri_virtio_queues_free(struct virtio_port *port)
 		struct virtio_rxq *rxq = &port->rxqs[i];
 		struct virtio_txq *txq = &port->txqs[i];
 
-		mr_pool_frag_free_bulk(port->base.pool, rxq->bufs, rxq->n_bufs);
-		mri_virtio_tx_take_back(txq);
+		if (!port->base.is_away) {
+			mr_pool_frag_free_bulk(port->base.pool, rxq->bufs,
+					       rxq->n_bufs);
+			mri_virtio_tx_take_back(txq);
+		}
 		port->transport->free_dma(port, &rxq->vq.dma);
 		port->transport->free_dma(port, &txq->vq.dma);
 		port->transport->free_dma(port, &txq->headers);

@@ -6,8 +6,8 @@
  *     rings' memory ------+-- memfds --> the back end maps them
  *     kick, call ------------ eventfds
  *
- * Rings and descriptors hold addresses of this process: as in DPDK, the back
- * end finds them in the table of regions that it was sent.
+ * Rings and descriptors hold addresses of the process that opened the port: as
+ * in DPDK, the back end finds them in the table of regions that it was sent.
  *
  * There is no control queue and no configuration space. The back end may leave
  * at any time. Then all queues are broken, as if it had written invalid
@@ -19,7 +19,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -32,8 +31,7 @@ enum {
 	MAX_ENTRIES = 32768,
 };
 
-/* Features that need neither a control queue nor registers. */
-static const uint64_t our_features =
+const uint64_t mri_user_features =
 	UINT64_C(1) << VIRTIO_F_CSUM | UINT64_C(1) << VIRTIO_F_GUEST_CSUM |
 	UINT64_C(1) << VIRTIO_F_GUEST_TSO4 |
 	UINT64_C(1) << VIRTIO_F_GUEST_TSO6 | UINT64_C(1) << VIRTIO_F_HOST_TSO4 |
@@ -76,7 +74,7 @@ static int begin(struct virtio_port *port, struct mr_reason *reason)
 	err = mri_user_exchange(user);
 	if (err < 0)
 		return mri_user_refuse(port, err, reason);
-	port->offered = user->offered & our_features;
+	port->offered = user->offered & mri_user_features;
 	return 0;
 }
 
@@ -151,7 +149,6 @@ static int resume(const struct virtio_port *port)
 
 static void try_to_return(struct virtio_port *port)
 {
-	struct epoll_event event = { .events = EPOLLIN };
 	struct virtio_user *user = port->user;
 	struct mr_reason why;
 	int err;
@@ -163,10 +160,8 @@ static void try_to_return(struct virtio_port *port)
 		err = resume(port);
 	if (user->fd < 0)
 		return;
-	event.data.fd = user->fd;
-	if (err == 0 &&
-	    epoll_ctl(port->base.fd, EPOLL_CTL_ADD, user->fd, &event) < 0)
-		err = -errno;
+	if (err == 0)
+		err = mri_virtio_watch(port, user->fd);
 	if (err == 0) {
 		user->has_complained = false;
 		user->generation++;
@@ -349,7 +344,9 @@ static void stop_all(struct virtio_port *port)
 		return;
 	pthread_mutex_lock(&user->lock);
 	mri_user_allow(user, VIRTIO_USER_TIMEOUT_MS);
-	for (uint32_t i = 0; i < 2 * port->options.n_queues && err == 0; i++)
+	for (uint32_t i = 0; i < 2 * port->options.n_queues && err == 0 &&
+			     !port->base.is_away;
+	     i++)
 		err = stop_queue(user, i);
 	if (user->fd >= 0)
 		mri_user_disconnect(user);
@@ -375,7 +372,7 @@ static int check(const struct virtio_port *port)
 
 static uint64_t region_iova(const struct virtio_port *port)
 {
-	return (uintptr_t)port->base.base;
+	return port->user->region_iova;
 }
 
 static uint32_t read_generation(const struct virtio_port *port)
@@ -455,8 +452,8 @@ static int prepare(const struct virtio_port *port, struct mr_reason *reason)
 		       0;
 }
 
-static int open_back_end(struct virtio_port *port, const char *path,
-			 struct mr_reason *reason)
+int mri_user_create(struct virtio_port *port, const char *path,
+		    struct mr_reason *reason)
 {
 	struct virtio_user *user = mr_alloc(port->base.ctx, 0, sizeof(*user));
 
@@ -470,6 +467,7 @@ static int open_back_end(struct virtio_port *port, const char *path,
 	for (uint32_t i = 0; i < 2 * VIRTIO_MAX_PAIRS; i++)
 		user->kick_fds[i] = -1;
 	user->region_fds[0] = -1;
+	user->region_iova = (uintptr_t)port->base.base;
 	user->can_return = mri_virtio_can_break();
 	port->user = user;
 	if (path == NULL || path[0] == '\0')
@@ -482,7 +480,15 @@ static int open_back_end(struct virtio_port *port, const char *path,
 			       "%zu bytes",
 			       sizeof(user->addr.sun_path) - 1);
 	snprintf(user->addr.sun_path, sizeof(user->addr.sun_path), "%s", path);
-	return prepare(port, reason);
+	return 0;
+}
+
+static int open_back_end(struct virtio_port *port, const char *path,
+			 struct mr_reason *reason)
+{
+	const int err = mri_user_create(port, path, reason);
+
+	return err < 0 ? err : prepare(port, reason);
 }
 
 static void close_back_end(struct virtio_port *port)

@@ -33,11 +33,14 @@ struct virtio_user {
 	uint32_t max_pairs;
 	uint32_t max_regions; /* that it takes */
 	bool has_memory;      /* it has the table */
-	/* The memory: first the rings', then the region's segments. */
+	/* The memory: first the rings', then the region's segments. The
+	 * addresses are those of the process that opened the port. */
 	struct vhost_region regions[VHOST_MAX_SLOTS];
 	int region_fds[VHOST_MAX_SLOTS];
 	uint32_t n_regions;
-	uint64_t n_used_bytes; /* of the first */
+	uint64_t region_iova;
+	uint8_t *rings;        /* the first, mapped; NULL: not yet */
+	uint64_t n_used_bytes; /* of it */
 	bool is_pinned;
 	/* By queue. */
 	int kick_fds[2 * VIRTIO_MAX_PAIRS];
@@ -49,6 +52,13 @@ struct virtio_user {
 	bool has_complained; /* about one that cannot be used */
 	bool can_return;     /* else a lost back end is gone */
 };
+
+/* virtio_user.c */
+/* Features that need neither a control queue nor registers. */
+extern const uint64_t mri_user_features;
+/* Make port->user, which is not connected. */
+int mri_user_create(struct virtio_port *port, const char *path,
+		    struct mr_reason *reason);
 
 /* virtio_user_link.c */
 /* The reason of a request that failed with err. */
@@ -98,7 +108,8 @@ int mri_user_kernel_call(struct virtio_user *user, struct vhost_msg *msg,
 			 const int *fds);
 
 /* virtio_user_memory.c */
-/* Begin to follow the region's segments, and make memory for all rings. */
+/* Begin to follow the region's segments, and make memory for all rings, or map
+ * that of another process, in region_fds[0]. */
 int mri_user_memory_open(struct virtio_port *port, struct mr_reason *reason);
 void mri_user_memory_close(struct virtio_port *port);
 /* Tell a back end that has no memory yet about all of it. */

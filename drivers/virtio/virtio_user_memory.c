@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <millrace/driver_mem.h>
@@ -93,7 +94,7 @@ static int add_segment(void *opaque, const struct mr_segment_info *segment,
 {
 	const struct virtio_port *port = opaque;
 	struct virtio_user *user = port->user;
-	const uint64_t addr = (uintptr_t)port->base.base + segment->addr;
+	const uint64_t addr = user->region_iova + segment->addr;
 	int err = 0;
 
 	pthread_mutex_lock(&user->lock);
@@ -125,11 +126,31 @@ static void remove_segment(void *opaque, const struct mr_segment_info *segment)
 	(void)segment;
 }
 
+/* Whether it is what make_file() made: no access can kill this process. */
+static bool is_file(int fd, uint64_t n_bytes)
+{
+	const int seals = fcntl(fd, F_GET_SEALS);
+	struct stat found;
+
+	return seals >= 0 && seals & F_SEAL_SHRINK && fstat(fd, &found) == 0 &&
+	       (uint64_t)found.st_size == n_bytes;
+}
+
+static bool make_file(uint64_t n_bytes, int *ret_fd)
+{
+	*ret_fd = mr_fd_guard(
+		memfd_create("virtio-rings", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+	return *ret_fd >= 0 && ftruncate(*ret_fd, (off_t)n_bytes) == 0 &&
+	       fcntl(*ret_fd, F_ADD_SEALS,
+		     F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+}
+
 /* Memory for all rings, in one piece, because pieces are few. */
 static int make_ring_memory(struct virtio_port *port, struct mr_reason *reason)
 {
 	const struct virtio_options *o = &port->options;
 	struct virtio_user *user = port->user;
+	struct vhost_region *region = &user->regions[0];
 	uint64_t n_bytes = 0;
 	void *memory;
 
@@ -141,12 +162,12 @@ static int make_ring_memory(struct virtio_port *port, struct mr_reason *reason)
 	n_bytes = o->n_queues * (n_bytes * ENTRY_BYTES + 6 * OS_PAGE_BYTES);
 	n_bytes =
 		(n_bytes + OS_PAGE_BYTES - 1) & ~(uint64_t)(OS_PAGE_BYTES - 1);
-	user->region_fds[0] = mr_fd_guard(
-		memfd_create("virtio-rings", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-	if (user->region_fds[0] < 0 ||
-	    ftruncate(user->region_fds[0], (off_t)n_bytes) < 0 ||
-	    fcntl(user->region_fds[0], F_ADD_SEALS,
-		  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+	if (port->base.is_away &&
+	    !is_file(user->region_fds[0], n_bytes))
+		return mr_fail(reason, -EPROTO,
+			       "%s: the state lacks the memory of the rings",
+			       port->base.info->name);
+	if (!port->base.is_away && !make_file(n_bytes, &user->region_fds[0]))
 		return mr_fail(reason, -ENOMEM, "%s: no memory for rings: %s",
 			       port->base.info->name, mr_strerror(errno));
 	memory = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -155,8 +176,10 @@ static int make_ring_memory(struct virtio_port *port, struct mr_reason *reason)
 		return mr_fail(reason, -ENOMEM, "%s: no memory for rings: %s",
 			       port->base.info->name, mr_strerror(errno));
 	(void)madvise(memory, n_bytes, MADV_DONTFORK);
-	user->regions[0] = (struct vhost_region){ (uintptr_t)memory, n_bytes,
-						  (uintptr_t)memory, 0 };
+	user->rings = memory;
+	if (!port->base.is_away)
+		region->guest_addr = region->user_addr = (uintptr_t)memory;
+	region->n_bytes = n_bytes;
 	user->n_regions = 1;
 	return 0;
 }
@@ -173,10 +196,8 @@ int mri_user_alloc_dma(struct virtio_port *port, uint64_t n_bytes,
 		return mr_fail(reason, -ENOMEM, "%s: no memory for rings",
 			       port->base.info->name);
 	user->n_used_bytes += n_bytes;
-	*ret_dma = (struct mr_dma){
-		(void *)(uintptr_t)(user->regions[0].user_addr + at),
-		user->regions[0].guest_addr + at, n_bytes
-	};
+	*ret_dma = (struct mr_dma){ user->rings + at,
+				    user->regions[0].guest_addr + at, n_bytes };
 	return 0;
 }
 
@@ -210,8 +231,7 @@ void mri_user_memory_close(struct virtio_port *port)
 	if (user->is_pinned)
 		mr_region_unpin(port->base.region, port->base.info->name,
 				UINT64_MAX);
-	if (user->n_regions > 0)
-		munmap((void *)(uintptr_t)user->regions[0].user_addr,
-		       user->regions[0].n_bytes);
+	if (user->rings != NULL)
+		munmap(user->rings, user->regions[0].n_bytes);
 	mr_fd_close(user->region_fds[0]);
 }

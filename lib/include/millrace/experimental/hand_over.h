@@ -32,8 +32,9 @@ MR_BEGIN_DECLS
  * the new process makes (socketpair(2)). Whoever has its end gets all memory
  * and all ports.
  *
- * Supported: xdp:, tap:, vhost:, null: and pair:. Others are refused by name
- * before anything stops.
+ * Supported: xdp:, tap:, vhost:, virtio-user: over a socket, null:, and pair:
+ * with both ends. Others are refused by name, all but a pair:'s only end before
+ * anything stops.
  */
 
 /**
