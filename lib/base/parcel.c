@@ -401,15 +401,21 @@ static bool is_whole(const struct mr_parcel *parcel)
 	return offset == parcel->n_bytes && n == parcel->n_entries;
 }
 
+bool mri_is_sealed(int fd, int seals)
+{
+	const int found = fcntl(fd, F_GET_SEALS);
+
+	/* Others may be set, too: the system may forbid to execute it. */
+	return found >= 0 && (found & seals) == seals;
+}
+
 /* Map the memfd, which nobody can change any more. */
 static int map_bytes(struct mr_parcel *parcel, int fd, uint64_t n_bytes)
 {
-	const int seals = fcntl(fd, F_GET_SEALS);
 	struct stat found;
 	void *bytes;
 
-	/* Others may be set, too: the system may forbid to execute it. */
-	if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &found) < 0 ||
+	if (!mri_is_sealed(fd, SEALS) || fstat(fd, &found) < 0 ||
 	    (uint64_t)found.st_size != n_bytes || n_bytes == 0 ||
 	    n_bytes > MAX_BYTES)
 		return -EPROTO;

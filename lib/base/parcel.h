@@ -3,6 +3,8 @@
 #ifndef BASE_PARCEL_H
 #define BASE_PARCEL_H
 
+#include <stdbool.h>
+
 #include <millrace/experimental/parcel.h>
 
 struct mr_ctx;
@@ -22,5 +24,8 @@ int mri_parcel_send(const struct mr_parcel *parcel, int socket_fd,
 int mri_parcel_receive(const struct mr_ctx *ctx, int socket_fd, int timeout_ms,
 		       struct mr_parcel **ret_parcel,
 		       struct mr_reason *reterr_reason);
+
+/* Whether a received file has these seals (F_SEAL_*). Not every file can. */
+bool mri_is_sealed(int fd, int seals);
 
 #endif

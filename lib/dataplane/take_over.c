@@ -54,7 +54,7 @@ static int read_offer(struct mr_parcel *parcel,
 	hand->owner_fd = mr_parcel_take_fd(parcel, "owner");
 	if (hand->owner_fd < 0 || fstat(hand->owner_fd, &found) < 0 ||
 	    found.st_size != MRI_HAND_OWNER_BYTES ||
-	    (fcntl(hand->owner_fd, F_GET_SEALS) & seals) != seals)
+	    !mri_is_sealed(hand->owner_fd, seals))
 		return mr_fail(reterr_reason, -EPROTO,
 			       "the state does not say whose the ports are");
 	err = mri_hand_map(hand);

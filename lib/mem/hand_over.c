@@ -79,7 +79,7 @@ static int take_segment(struct mr_region *region, const struct image *image,
 
 	info.fd = mr_parcel_take_fd(parcel, name_of(i, name));
 	if (info.fd < 0 || fstat(info.fd, &found) < 0 ||
-	    (fcntl(info.fd, F_GET_SEALS) & SEALS) != SEALS ||
+	    !mri_is_sealed(info.fd, SEALS) ||
 	    (uint64_t)found.st_size != info.n_bytes || info.n_bytes == 0 ||
 	    info.addr < end || info.addr % ALIGN_BYTES != 0 ||
 	    info.addr > region->max_bytes ||

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/mem/region.c: one function per promise in <millrace/region.h>;
  * and of tenant.c, by way of pools. */
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "support/unit.h"
 
 #include <millrace/driver_mem.h>
 #include <millrace/pool.h>
 
+#include "base/parcel.h"
 #include "mem/mem.h"
 
 #define KIB(n) ((uint64_t)(n) << 10)
@@ -397,4 +401,40 @@ TEST_WITH(setup, teardown, region_with_a_pool_is_busy)
 	assert_int_equal(mr_region_destroy(f.region, &why), -EBUSY);
 	assert_reason_has(&why, "pool");
 	assert_int_equal(mr_pool_destroy(pool, NULL), 0);
+}
+
+/* Take over f.region; `file` stands in for its first segment, unless -1. */
+static int take_with(int file)
+{
+	struct mr_parcel *parcel = mri_parcel_create(f.ctx);
+	struct mr_region *region;
+	int fds[2], err;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds), 0);
+	mr_parcel_put_fd(parcel, file < 0 ? "other" : "segment/0", file);
+	mri_region_put(f.region, parcel);
+	assert_int_equal(mri_parcel_send(parcel, fds[0], NULL), 0);
+	mri_parcel_destroy(parcel);
+	assert_int_equal(mri_parcel_receive(f.ctx, fds[1], 1000, &parcel, NULL),
+			 0);
+	err = mri_region_take(f.ctx, "heir", parcel, &region, NULL);
+	if (err == 0)
+		assert_int_equal(mr_region_destroy(region, NULL), 0);
+	mri_parcel_destroy(parcel);
+	close(fds[0]);
+	close(fds[1]);
+	return err;
+}
+
+/* Else its owner could shrink it, and kill the process that takes it over. */
+TEST_WITH(setup, teardown, file_that_cannot_be_sealed_is_no_segment)
+{
+	FILE *file = tmpfile();
+
+	assert_non_null(file);
+	add(KIB(64));
+	assert_int_equal(ftruncate(fileno(file), KIB(64)), 0);
+	assert_int_equal(take_with(-1), 0);
+	assert_int_equal(take_with(fileno(file)), -EPROTO);
+	fclose(file);
 }
