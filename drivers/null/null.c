@@ -137,6 +137,7 @@ static const struct mr_hand_over_ops null_hand_over = {
 	.take = null_take,
 	.give = null_put_nothing,
 	.resume = null_put_nothing,
+	.recover = null_put_nothing,
 };
 
 static const char *const null_keys[] = { "queues", "len", NULL };

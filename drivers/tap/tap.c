@@ -306,6 +306,7 @@ static const struct mr_hand_over_ops tap_hand_over = {
 	.take = tap_take,
 	.give = tap_have_no_state,
 	.resume = tap_have_no_state,
+	.recover = tap_have_no_state,
 };
 
 static int tap_need(struct mr_ctx *ctx, const struct mr_spec *spec,

@@ -5,6 +5,7 @@
  *   size.c  how many pages, and how large the workers' magazines are
  *   open.c  open and close
  *   hand_over.c, take_over.c  give all of it to another process
+ *   recover.c  what the next process needs if this one is killed
  *   run.c   the rounds of workers, in both forms; drain
  *   text.c  counters by name
  */
@@ -93,10 +94,24 @@ int mri_hand_say(const struct mr_ctx *ctx, int socket_fd, const char *name,
 int mri_hand_hear(const struct mr_ctx *ctx, int socket_fd, int timeout_ms,
 		  struct mr_parcel **ret_parcel,
 		  struct mr_reason *reterr_reason);
+/* Send memory and ports; what of a port, put_port() says. */
+typedef int mri_hand_port_fn(struct mr_port *port, uint32_t i,
+			     struct mr_parcel *parcel,
+			     struct mr_reason *reterr_reason);
+int mri_hand_send_offer(const struct mri_dataplane *dp,
+			mri_hand_port_fn *put_port, int socket_fd,
+			struct mr_reason *reterr_reason);
+/* take_over.c: whether an offer has this format, and as many ports. */
+int mri_hand_check_offer(const struct mr_parcel *parcel,
+			 const struct mr_dataplane_config *config,
+			 struct mr_reason *reterr_reason);
 /* Map the owner's word of owner_fd. 0 or -errno. */
 int mri_hand_map(struct mri_hand_over *hand);
 /* Close and unmap all of it. */
 void mri_hand_close(struct mri_hand_over *hand);
+
+/* recover.c: forget what was kept, for good. */
+void mri_dataplane_end_keep(struct mri_dataplane *dp);
 
 /* run.c: stop and join the threads that mr_dataplane_step() started. */
 int mri_dataplane_end_threads(struct mri_dataplane *dp);

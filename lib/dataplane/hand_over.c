@@ -135,8 +135,9 @@ static int make_owner(struct mri_hand_over *hand)
 	return mri_hand_map(hand);
 }
 
-static int send_offer(const struct mri_dataplane *dp,
-		      struct mr_reason *reterr_reason)
+int mri_hand_send_offer(const struct mri_dataplane *dp,
+			mri_hand_port_fn *put_port, int socket_fd,
+			struct mr_reason *reterr_reason)
 {
 	const uint32_t format = MRI_HAND_FORMAT, n_ports = dp->base.n_ports;
 	struct mr_parcel *parcel = mri_parcel_create(dp->base.ctx);
@@ -149,10 +150,9 @@ static int send_offer(const struct mri_dataplane *dp,
 	mr_parcel_put_fd(parcel, "owner", dp->hand.owner_fd);
 	err = mri_pool_put(dp->base.pool, parcel, reterr_reason);
 	for (uint32_t p = 0; p < n_ports && err == 0; p++)
-		err = mri_port_offer(dp->ports[p], p, parcel, reterr_reason);
+		err = put_port(dp->ports[p], p, parcel, reterr_reason);
 	if (err == 0)
-		err = mri_parcel_send(parcel, dp->hand.socket_fd,
-				      reterr_reason);
+		err = mri_parcel_send(parcel, socket_fd, reterr_reason);
 	mri_parcel_destroy(parcel);
 	return err;
 }
@@ -182,7 +182,7 @@ int mr_dataplane_offer(struct mr_dataplane *base, int socket_fd,
 	if (err == 0 && (err = make_owner(&dp->hand)) < 0)
 		mr_fail(&why, err, "no memory to share: %s", mr_strerror(-err));
 	if (err == 0)
-		err = send_offer(dp, &why);
+		err = mri_hand_send_offer(dp, mri_port_offer, socket_fd, &why);
 	if (err == 0)
 		return 0;
 	end_offer(dp, why.text);
@@ -290,6 +290,7 @@ int mr_dataplane_hand_over(struct mr_dataplane *base, mr_dataplane_put_fn *put,
 
 	if (err < 0)
 		return err;
+	mri_pool_forget_kept(base->pool);
 	mr_dataplane_drain(base, MRI_HAND_DRAIN_MS, NULL, NULL);
 	err = send_state(dp, put, opaque, &why);
 	if (err == 0)

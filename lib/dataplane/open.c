@@ -291,6 +291,8 @@ int mr_dataplane_close(struct mr_dataplane *base,
 		(void)mri_dataplane_end_threads(dp);
 	if (base->workers != NULL && !base->pool->is_away)
 		mr_dataplane_drain(base, CLOSE_MS, NULL, NULL);
+	if (base->pool != NULL)
+		mri_dataplane_end_keep(dp);
 	mr_dataplane_close_ports(base);
 	mri_hand_close(&dp->hand);
 	err = mr_pool_destroy(base->pool, reterr_reason);

@@ -21,15 +21,11 @@ static int say_hello(const struct mr_ctx *ctx, int socket_fd,
 			    sizeof(formats), reterr_reason);
 }
 
-/* The ports of the offer, and the word that says whose they are. */
-static int read_offer(struct mr_parcel *parcel,
-		      const struct mr_dataplane_config *config,
-		      struct mri_hand_over *hand,
-		      struct mr_reason *reterr_reason)
+int mri_hand_check_offer(const struct mr_parcel *parcel,
+			 const struct mr_dataplane_config *config,
+			 struct mr_reason *reterr_reason)
 {
-	const int seals = F_SEAL_SHRINK | F_SEAL_GROW;
 	uint32_t format, n_ports, n_specs = 0;
-	struct stat found;
 	int err;
 
 	if ((err = mr_parcel_get(parcel, "format", 0, &format, sizeof(format),
@@ -51,6 +47,21 @@ static int read_offer(struct mr_parcel *parcel,
 			       "%u ports, and the running data plane has %u: "
 			       "this needs a restart",
 			       n_specs, n_ports);
+	return 0;
+}
+
+/* The ports of the offer, and the word that says whose they are. */
+static int read_offer(struct mr_parcel *parcel,
+		      const struct mr_dataplane_config *config,
+		      struct mri_hand_over *hand,
+		      struct mr_reason *reterr_reason)
+{
+	const int seals = F_SEAL_SHRINK | F_SEAL_GROW;
+	struct stat found;
+	int err = mri_hand_check_offer(parcel, config, reterr_reason);
+
+	if (err < 0)
+		return err;
 	hand->owner_fd = mr_parcel_take_fd(parcel, "owner");
 	if (hand->owner_fd < 0 || fstat(hand->owner_fd, &found) < 0 ||
 	    found.st_size != MRI_HAND_OWNER_BYTES ||

@@ -7,6 +7,7 @@
  * byte 0 for a page, or 1 + the order of a block.
  */
 #include <errno.h>
+#include <sys/socket.h>
 
 #include <millrace/experimental/driver_hand_over.h>
 
@@ -166,6 +167,18 @@ int mri_pool_check_frozen(const struct mr_pool *pool,
 		       mr_fail(reterr_reason, -EBUSY,
 			       "%s is being handed over to another process",
 			       pool->name);
+}
+
+void mri_pool_forget_kept(struct mr_pool *pool)
+{
+	char byte;
+
+	if (pool == NULL || pool->keep_fds[1] <= 0) /* a port of mr-brokerd */
+		return;
+	__atomic_store_n(&pool->is_kept, false, __ATOMIC_SEQ_CST);
+	/* Without room for fds, the kernel closes them. */
+	while (recv(pool->keep_fds[1], &byte, 1, MSG_DONTWAIT) > 0)
+		;
 }
 
 /* ---- posted references ---- */

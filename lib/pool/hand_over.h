@@ -51,6 +51,13 @@ void mri_pool_freeze(struct mr_pool *pool, bool is_frozen);
 int mri_pool_check_frozen(const struct mr_pool *pool,
 			  struct mr_reason *reterr_reason);
 
+/*
+ * Something changes of what mr_dataplane_keep() left for the next process:
+ * close the copies of fds that it left, before devices and memory go. Any
+ * thread.
+ */
+void mri_pool_forget_kept(struct mr_pool *pool);
+
 /* pool.c: a pool of a region with an image, which it owns, also on failure. */
 int mri_pool_create(struct mr_ctx *ctx, const struct mr_pool_config *config,
 		    const struct mri_pool_image *image,

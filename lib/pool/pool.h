@@ -184,6 +184,10 @@ struct mr_pool {
 	/* Held while segments are added and removed; see segments.c. */
 	pthread_mutex_t grow_lock;
 	bool is_frozen;   /* under grow_lock; see hand_over.h */
+	/* A socketpair with what the next process needs after a crash, if
+	 * is_kept (atomic); 0: there is none. */
+	int keep_fds[2];
+	bool is_kept;
 	/* Another process has the pages: what is not free is not missing, and
 	 * nothing is written to pages that are freed here. */
 	bool is_away;

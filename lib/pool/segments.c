@@ -232,6 +232,7 @@ static int grow_pool(struct mr_pool *pool, uint32_t n_pages,
 		if (err < 0)
 			return err;
 	}
+	mri_pool_forget_kept(pool);
 	populate(pa, pa->segments[pa->n_segments - 1].end_page);
 	mri_lock_take(&pa->lock);
 	pa->counters.n_grown++;
@@ -353,6 +354,7 @@ static int shrink_by_one(struct mr_pool *pool, uint64_t n_keep,
 
 	if (pool->is_frozen || pa->n_segments == 1 || last.first_page < n_keep)
 		return 0;
+	mri_pool_forget_kept(pool);
 	mri_lock_take(&pa->lock);
 	is_removed = mri_page_alloc_remove_last(pa);
 	mri_lock_give(&pa->lock);

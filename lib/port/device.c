@@ -5,6 +5,7 @@
 
 #include <millrace/driver.h>
 
+#include "pool/hand_over.h"
 #include "port/events.h"
 
 static int refuse_setting(const struct mr_port *port, const char *what,
@@ -32,6 +33,7 @@ static void note_setting(const struct mr_port *port, enum mri_setting setting,
 {
 	if (port->events == NULL) /* a port of mr-brokerd */
 		return;
+	mri_pool_forget_kept(port->pool);
 	settings_of(port)->is_made[setting] = true;
 	settings_of(port)->values[setting] = value;
 }
@@ -157,6 +159,7 @@ int mr_port_set_mac_filter(struct mr_port *port, const uint8_t (*macs)[6],
 		mr_free(port->ctx, copy);
 		return err;
 	}
+	mri_pool_forget_kept(port->pool);
 	settings = settings_of(port);
 	mr_free(port->ctx, settings->macs);
 	settings->macs = copy;
@@ -185,6 +188,7 @@ int mr_port_set_filter(struct mr_port *port, const char *expression,
 		mr_free(port->ctx, copy);
 		return err;
 	}
+	mri_pool_forget_kept(port->pool);
 	mr_free(port->ctx, settings_of(port)->filter);
 	settings_of(port)->filter = copy;
 	return 0;

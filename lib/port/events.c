@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/base.h"
+#include "pool/hand_over.h"
 #include "port/events.h"
 
 enum { LINK_STEP_MS = 5 };
@@ -86,6 +87,8 @@ uint32_t mri_events_publish(struct mr_port *port)
 	events->link = link;
 	events->link_err = err;
 	pthread_mutex_unlock(&events->lock);
+	if (changes != 0)
+		mri_pool_forget_kept(port->pool);
 	return changes;
 }
 

@@ -203,6 +203,25 @@ int mri_port_give(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,
 	return err;
 }
 
+int mri_port_keep(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,
+		  struct mr_reason *reterr_reason)
+{
+	const struct mr_hand_over_ops *ops = port->driver->hand_over;
+	int err;
+
+	if (ops == NULL || ops->recover == NULL || port->rules != NULL)
+		return mr_fail(reterr_reason, -ENOTSUP,
+			       "%s: a port %s cannot be recovered after a crash",
+			       port->info->name,
+			       port->rules != NULL ? "with rules" :
+						     "of its driver");
+	err = mri_port_offer(port, i, parcel, reterr_reason);
+	enter(parcel, i);
+	put_settings(port, parcel);
+	mr_parcel_enter(parcel, "");
+	return err;
+}
+
 /* A copy of an entry, if there is one. */
 static void *copy_entry(const struct mr_port *port,
 			const struct mr_parcel *parcel, const char *name,
@@ -287,6 +306,25 @@ int mri_port_resume(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,
 	if (err == 0)
 		err = port->driver->hand_over->resume(port, parcel,
 						      reterr_reason);
+	(void)mri_events_publish(port);
+	mr_parcel_enter(parcel, "");
+	return err;
+}
+
+int mri_port_recover(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,
+		     struct mr_reason *reterr_reason)
+{
+	const struct mr_hand_over_ops *ops = port->driver->hand_over;
+	int err;
+
+	if (ops->recover == NULL)
+		return mr_fail(reterr_reason, -ENOTSUP,
+			       "%s: a port of its driver cannot be recovered",
+			       port->info->name);
+	enter(parcel, i);
+	err = get_settings(port, parcel, reterr_reason);
+	if (err == 0)
+		err = ops->recover(port, parcel, reterr_reason);
 	(void)mri_events_publish(port);
 	mr_parcel_enter(parcel, "");
 	return err;

@@ -38,4 +38,12 @@ int mri_port_give(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,
 int mri_port_resume(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,
 		    struct mr_reason *reterr_reason);
 
+/* The same for a port whose process may be killed: -ENOTSUP, if it has rules, or
+ * its driver cannot recover it. */
+int mri_port_keep(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,
+		  struct mr_reason *reterr_reason);
+/* After mri_port_take(): its process was killed. */
+int mri_port_recover(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,
+		     struct mr_reason *reterr_reason);
+
 #endif

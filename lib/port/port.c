@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "pool/pool.h"
+#include "pool/hand_over.h"
 #include "port/driver_list.h"
 #include "port/events.h"
 #include "port/hand_over.h"
@@ -298,6 +299,7 @@ int mri_port_start(struct mr_port *port, const struct mr_spec *spec,
 
 void mri_port_end(struct mr_port *port)
 {
+	mri_pool_forget_kept(port->pool);
 	mri_offload_close(port);
 	port->driver->close(port);
 	give_back(port);

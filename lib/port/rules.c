@@ -9,6 +9,7 @@
 #include <millrace/experimental/driver_offload.h>
 
 #include "base/base.h"
+#include "pool/hand_over.h"
 #include "port/hand_over.h"
 
 _Static_assert(sizeof(struct mr_flow_way) == 64, "a cache line");
@@ -172,6 +173,7 @@ int mr_rules_open(const struct mr_rules_config *config,
 		return mr_fail(reterr_reason, -ENOMEM, "no memory for %u rules",
 			       c.n_max);
 	rules->matches = matches;
+	mri_pool_forget_kept(rules->ports[0]->pool);
 	take_ports(rules, rules);
 	err = rules->ports[0]->is_away ?
 		      mri_rules_take(rules, reterr_reason) :

@@ -63,10 +63,12 @@ ssize_t __wrap_sendto(int fd, const void *bytes, size_t n, int flags,
 	if (fake.n_sendto < fake.n_answers)
 		answer = fake.answers[fake.n_sendto];
 	fake.n_sendto++;
+	fake.is_in_kernel = true;
 	for (uint32_t i = 0; i < answer.n_taken && n_in_tx() > 0; i++)
 		complete_one(take_one());
 	for (uint32_t i = 0; i < answer.n_held && n_in_tx() > 0; i++)
 		held[n_held++] = take_one();
+	fake.is_in_kernel = false;
 	errno = answer.error;
 	return answer.error != 0 ? -1 : 0;
 }
@@ -211,6 +213,7 @@ static void make_queues(struct fake_config config)
 	txq->n_front_bytes = config.has_csum ? sizeof(struct xsk_tx_meta) : 0;
 	txq->n_registered_bytes = fake.port->lease.n_bytes;
 	txq->left = test_calloc(FAKE_RING, sizeof(uint64_t));
+	txq->unknown = test_calloc(1, sizeof(uint64_t));
 	*txq->tx.flags = XSK_RING_NEED_WAKEUP; /* always, as in copy mode */
 }
 
@@ -268,6 +271,7 @@ void fake_close(void)
 	mri_xdp_tx_take_back(fake.txq);
 	test_free(fake.rxq->posted);
 	test_free(fake.txq->left);
+	test_free(fake.txq->unknown);
 	free(fake.rxq);
 	free(fake.txq);
 	test_free(fake.port);

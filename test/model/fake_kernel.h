@@ -36,6 +36,7 @@ struct fake {
 	struct fake_answer answers[16];
 	uint32_t n_answers;
 	uint32_t n_sendto, n_recvfrom;
+	bool is_in_kernel; /* sendto() runs */
 	uint32_t n_invalid_descs; /* in XDP_STATISTICS */
 	/* Reported by the family "netdev" for each interface; 0: none. */
 	uint32_t zc_max_segs;

@@ -142,6 +142,25 @@ static void put_program(const struct xdp_port *port, struct mr_parcel *parcel)
 		mr_parcel_put_fd(parcel, "program", port->prog.attached_fd);
 }
 
+/* What may change while the port is open. */
+static void put_settings(const struct xdp_port *port, struct mr_parcel *parcel)
+{
+	const struct state state = {
+		.n_unserved_before = port->n_unserved_before,
+		.n_detached_at = port->n_detached_at,
+		.n_handed = mr_counter_get(&port->kernel.handed),
+		.n_lost = mr_counter_get(&port->kernel.lost),
+	};
+
+	mr_parcel_put(parcel, "state", STATE_LAYOUT, &state, sizeof(state));
+	mr_parcel_put(parcel, "record", RECORD_LAYOUT, &port->record,
+		      sizeof(port->record));
+	mr_parcel_put_fd(parcel, "record", port->lease.fds[XDP_LEASE_RECORD]);
+	mr_parcel_put_fd(parcel, "promisc", port->promisc_fd);
+	mr_parcel_put_fd(parcel, "allmulti", port->allmulti_fd);
+	mr_parcel_put_fd(parcel, "filter", port->filter_fd);
+}
+
 static int xdp_offer(struct mr_port *base, struct mr_parcel *parcel,
 		     struct mr_reason *reason)
 {
@@ -156,6 +175,7 @@ static int xdp_offer(struct mr_port *base, struct mr_parcel *parcel,
 	if (port->prog.skeleton != NULL)
 		mr_parcel_put_fd(parcel, "map", port->prog.map_fd);
 	mr_parcel_put_fd(parcel, "kernel", port->kernel.fd);
+	put_settings(port, parcel); /* for recover; upgrades take the later ones */
 	return 0;
 }
 
@@ -394,48 +414,19 @@ static int xdp_give(struct mr_port *base, struct mr_parcel *parcel,
 		    struct mr_reason *reason)
 {
 	const struct xdp_port *port = (const struct xdp_port *)base;
-	const struct state state = {
-		.n_unserved_before = port->n_unserved_before,
-		.n_detached_at = port->n_detached_at,
-		.n_handed = port->kernel.handed,
-		.n_lost = port->kernel.lost,
-	};
 	const int err = check_port(port, reason);
 
 	if (err < 0)
 		return err;
 	for (uint32_t i = 0; i < port->lease.n_queues; i++)
 		put_queue(port, i, parcel);
-	mr_parcel_put(parcel, "state", STATE_LAYOUT, &state, sizeof(state));
-	mr_parcel_put(parcel, "record", RECORD_LAYOUT, &port->record,
-		      sizeof(port->record));
 	put_dev(port, parcel);
 	put_program(port, parcel);
-	/* It may have begun since the offer. */
-	mr_parcel_put_fd(parcel, "record", port->lease.fds[XDP_LEASE_RECORD]);
-	mr_parcel_put_fd(parcel, "promisc", port->promisc_fd);
-	mr_parcel_put_fd(parcel, "allmulti", port->allmulti_fd);
-	mr_parcel_put_fd(parcel, "filter", port->filter_fd);
+	put_settings(port, parcel);
 	return 0;
 }
 
 /* ---- resume ---- */
-
-/* The positions are in the rings. */
-static void find_positions(struct xdp_rxq *rxq, struct xdp_txq *txq)
-{
-	rxq->rx.cached = rxq->rx.seen =
-		__atomic_load_n(rxq->rx.consumer, __ATOMIC_ACQUIRE);
-	rxq->fill.cached =
-		__atomic_load_n(rxq->fill.producer, __ATOMIC_ACQUIRE);
-	rxq->fill.seen = __atomic_load_n(rxq->fill.consumer, __ATOMIC_ACQUIRE);
-	txq->comp.cached = txq->comp.seen =
-		__atomic_load_n(txq->comp.consumer, __ATOMIC_ACQUIRE);
-	if (txq->tx.map == NULL) /* the socket has none */
-		return;
-	txq->tx.cached = __atomic_load_n(txq->tx.producer, __ATOMIC_ACQUIRE);
-	txq->tx.seen = __atomic_load_n(txq->tx.consumer, __ATOMIC_ACQUIRE);
-}
 
 static int resume_queue(struct xdp_port *port, uint32_t i,
 			const struct mr_parcel *parcel,
@@ -443,43 +434,36 @@ static int resume_queue(struct xdp_port *port, uint32_t i,
 {
 	struct xdp_rxq *rxq = &port->rxqs[i];
 	struct xdp_txq *txq = &port->txqs[i];
-	const uint64_t n_chunks = port->lease.n_bytes >> rxq->chunk_shift;
 	char name[MR_PARCEL_NAME_BYTES];
 	struct queue_state state;
-	uint32_t n_posted = 0;
 	int err = mr_parcel_get(parcel, numbered(name, "queue", i),
 				QUEUE_LAYOUT, &state, sizeof(state), reason);
 
 	if (err < 0)
 		return err;
-	find_positions(rxq, txq);
+	mri_xdp_find_positions(rxq, txq);
 	rxq->in_long_frame = state.in_long_frame != 0;
 	txq->n_reaped = state.n_reaped;
 	txq->n_lost = state.n_lost;
 	txq->times.n_asked = state.n_asked;
 	txq->times.magic = state.magic;
 	rxq->is_busy = txq->is_busy = state.is_busy != 0;
-	for (uint64_t chunk = 0; chunk < n_chunks; chunk++) {
-		if (rxq->posted[chunk] == 0)
-			continue;
-		n_posted++;
-		if (!mr_pool_claim(port->base.pool, chunk << rxq->chunk_shift))
-			n_posted = UINT32_MAX / 2;
-	}
-	if (n_posted != rxq->n_bufs ||
-	    txq->tx.cached - txq->n_reaped > txq->tx.n_entries)
+	err = mri_xdp_claim_posted(rxq, reason);
+	if (err < 0)
+		return err;
+	if (txq->tx.cached - txq->n_reaped > txq->tx.n_entries)
 		return mr_fail(reason, -EPROTO,
-			       "%s: queue %u: the state has %u of %u buffers",
-			       port->base.info->name, i, n_posted, rxq->n_bufs);
+			       "%s: queue %u: the state has %u frames to send",
+			       port->base.info->name, i,
+			       txq->tx.cached - txq->n_reaped);
 	return mr_pool_claim_posted(port->base.pool, parcel,
 				    numbered(name, "posted", i), NULL, 0,
 				    reason);
 }
 
-static int xdp_resume(struct mr_port *base, struct mr_parcel *parcel,
-		      struct mr_reason *reason)
+static int take_settings(struct xdp_port *port, struct mr_parcel *parcel,
+			 struct mr_reason *reason)
 {
-	struct xdp_port *port = (struct xdp_port *)base;
 	int *record_fd = &port->lease.fds[XDP_LEASE_RECORD];
 	struct state state;
 	int err;
@@ -501,8 +485,28 @@ static int xdp_resume(struct mr_port *base, struct mr_parcel *parcel,
 	port->promisc_fd = take_fd(parcel, "promisc");
 	port->allmulti_fd = take_fd(parcel, "allmulti");
 	port->filter_fd = take_fd(parcel, "filter");
+	return 0;
+}
+
+static int xdp_resume(struct mr_port *base, struct mr_parcel *parcel,
+		      struct mr_reason *reason)
+{
+	struct xdp_port *port = (struct xdp_port *)base;
+	int err = take_settings(port, parcel, reason);
+
 	for (uint32_t i = 0; i < port->lease.n_queues && err == 0; i++)
 		err = resume_queue(port, i, parcel, reason);
+	return err;
+}
+
+static int xdp_recover(struct mr_port *base, struct mr_parcel *parcel,
+		       struct mr_reason *reason)
+{
+	struct xdp_port *port = (struct xdp_port *)base;
+	int err = take_settings(port, parcel, reason);
+
+	for (uint32_t i = 0; i < port->lease.n_queues && err == 0; i++)
+		err = mri_xdp_recover_queue(port, i, reason);
 	return err;
 }
 
@@ -511,6 +515,7 @@ const struct mr_hand_over_ops mri_xdp_hand_over = {
 	.take = xdp_take,
 	.give = xdp_give,
 	.resume = xdp_resume,
+	.recover = xdp_recover,
 };
 
 void mri_xdp_leave(struct xdp_port *port)

@@ -20,10 +20,19 @@ static void free_queue(struct xdp_port *port, uint32_t i)
 }
 
 /* A byte per chunk and queue. */
+static uint64_t n_mark_bytes(const struct xdp_port *port)
+{
+	const uint64_t n = port->lease.n_bytes / port->lease.chunk_bytes *
+			   port->lease.n_queues_max;
+
+	return (n + 7) & ~UINT64_C(7);
+}
+
+/* And a word per queue. */
 static uint64_t n_posted_bytes(const struct xdp_port *port)
 {
-	return port->lease.n_bytes / port->lease.chunk_bytes *
-	       port->lease.n_queues_max;
+	return n_mark_bytes(port) +
+	       port->lease.n_queues_max * sizeof(uint64_t);
 }
 
 void mri_xdp_queues_free(struct xdp_port *port)
@@ -63,6 +72,7 @@ static int alloc_queue(struct xdp_port *port, uint32_t i)
 	rxq->base.queue.arm = mri_xdp_rx_arm;
 	txq->base.burst = mri_xdp_tx_burst;
 	txq->base.queue.arm = mri_xdp_tx_arm;
+	txq->unknown = (uint64_t *)(port->posted + n_mark_bytes(port)) + i;
 	rxq->posted = port->posted + i * (lease->n_bytes >> chunk_shift);
 	txq->left = mr_alloc(base->ctx, 0, lease->n_entries * sizeof(uint64_t));
 	return txq->left == NULL ? -ENOMEM : 0;

@@ -104,10 +104,11 @@ static uint64_t exchange_buffers(struct xdp_rxq *rxq, const uint64_t *fresh,
 	const uint32_t at = rxq->fill.cached;
 	uint64_t n_bytes = 0;
 
+	/* socket/recover.c relies on the order. */
 	for (uint32_t i = 0; i < n; i++) {
-		posted[frames[i].addr >> shift] = 0;
-		posted[fresh[i] >> shift] = 1;
 		entries[(at + i) & mask] = fresh[i];
+		posted[fresh[i] >> shift] = 1;
+		posted[frames[i].addr >> shift] = 0;
 		n_bytes += frames[i].len;
 	}
 	xring_submit(&rxq->fill, n);

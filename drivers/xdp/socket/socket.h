@@ -63,6 +63,17 @@ void mri_xdp_queues_free(struct xdp_port *port);
 int mri_xdp_add_queues(struct mr_port *base, uint32_t n,
 		       struct mr_reason *reterr_reason);
 
+/* recover.c */
+struct xdp_rxq;
+struct xdp_txq;
+/* The positions are in the rings. */
+void mri_xdp_find_positions(struct xdp_rxq *rxq, struct xdp_txq *txq);
+/* Claim the buffers that the kernel has. -EPROTO: not as many as always. */
+int mri_xdp_claim_posted(const struct xdp_rxq *rxq, struct mr_reason *reason);
+/* All of it, after a crash. -EPROTO: it cannot be told what the kernel has. */
+int mri_xdp_recover_queue(struct xdp_port *port, uint32_t i,
+			  struct mr_reason *reason);
+
 /* busy.c */
 /* Start busy polling on all queues, if the options ask for it and it helps. */
 void mri_xdp_busy_open(struct xdp_port *port);

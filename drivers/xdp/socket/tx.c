@@ -70,6 +70,13 @@ static void count_reaped(struct xdp_txq *txq, uint32_t n_frames)
 {
 	uint32_t n_lost = 0;
 
+	if (txq->n_before > 0) {
+		const uint32_t n =
+			txq->n_before < n_frames ? txq->n_before : n_frames;
+
+		txq->n_before -= n;
+		n_frames -= n;
+	}
 	/* A lost frame completes like any other. */
 	if (txq->n_lost > 0) {
 		n_lost = txq->n_lost < n_frames ? txq->n_lost : n_frames;
@@ -100,14 +107,37 @@ move_to_front(const struct xdp_txq *txq, uint32_t oldest, uint64_t addr)
 	const uint32_t number = find_entry(txq, oldest, addr);
 	struct mr_frame *front = xring_frame_at(&txq->tx, oldest);
 	struct mr_frame *entry = xring_frame_at(&txq->tx, number);
-	const struct mr_frame moved = *front;
+	const struct mr_frame moved = *front, completed = *entry;
 
 	/* The kernel may complete a frame before it moves its consumer. */
 	if (txq->tx.cached - number <= xring_n_left(&txq->tx))
 		return false;
-	*front = *entry;
 	*entry = moved;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* for mri_xdp_tx_mend() */
+	*front = completed;
 	return true;
+}
+
+void mri_xdp_tx_mend(struct xdp_txq *txq)
+{
+	const uint64_t *addrs = txq->comp.entries;
+	const uint32_t end =
+		__atomic_load_n(txq->comp.producer, __ATOMIC_ACQUIRE);
+	uint32_t number = txq->n_reaped;
+	struct mr_frame *front;
+	uint64_t addr;
+
+	for (uint32_t at = txq->comp.cached; at != end; at++, number++) {
+		addr = addrs[at & txq->comp.mask];
+		front = xring_frame_at(&txq->tx, number);
+		if (((front->addr ^ addr) & ~UINT64_C(1)) == 0)
+			continue;
+		/* The first that is not in its place: was it being moved? */
+		if (find_entry(txq, number, addr) == txq->tx.cached &&
+		    find_entry(txq, number + 1, front->addr) != txq->tx.cached)
+			front->addr = addr;
+		return;
+	}
 }
 
 /* How many of n completions are for outstanding entries; these become the
@@ -133,6 +163,9 @@ static bool ignore_unknown(struct xdp_txq *txq, uint64_t addr)
 	if (find_entry(txq, txq->n_reaped, addr) != txq->tx.cached)
 		return false;
 	count_event(txq, MR_TX_EVENT_UNKNOWN_COMPLETION);
+	/* How many, and before which position: see socket/recover.c. */
+	*txq->unknown = (uint64_t)txq->comp.cached << 32 |
+			((uint32_t)*txq->unknown + 1);
 	xring_release(&txq->comp, 1);
 	return true;
 }

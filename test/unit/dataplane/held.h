@@ -134,8 +134,12 @@ static int held_resume(struct mr_port *base, struct mr_parcel *parcel,
 				    reason);
 }
 
-static const struct mr_hand_over_ops held_ops = { held_offer, held_take,
-						  held_give, held_resume };
+static const struct mr_hand_over_ops held_ops = {
+	.offer = held_offer,
+	.take = held_take,
+	.give = held_give,
+	.resume = held_resume,
+};
 
 static const struct mr_driver held_driver = {
 	.version = MR_DRIVER_VERSION,

@@ -45,6 +45,12 @@ struct mr_hand_over_ops {
 	/** Get them, and claim the references. */
 	int (*resume)(struct mr_port *port, struct mr_parcel *parcel,
 		      struct mr_reason *reterr_reason);
+	/** After take(), if the old process was killed at any instruction: find
+	 * positions and references in memory that both share, and claim them.
+	 * The parcel is that of offer(). -EPROTO: they contradict each other.
+	 * NULL: the port cannot be recovered. */
+	int (*recover)(struct mr_port *port, struct mr_parcel *parcel,
+		       struct mr_reason *reterr_reason);
 };
 
 /**

@@ -150,6 +150,55 @@ MR_API int mr_dataplane_own(struct mr_dataplane *dp,
 			    struct mr_reason *reterr_reason);
 
 /**
+ * Leave behind what the next process needs if this one is killed: copies of all
+ * fds, and what they are. Give the other end of the socket that this returns to
+ * a keeper: a process that outlives this one, such as systemd (sd_notify(3),
+ * FDSTORE=1), and passes it to the next one.
+ *
+ * Call it about once a second. What was left is forgotten when something in it
+ * changes (a port is opened again, a setting is made, the pool grows), and when
+ * the data plane is closed or handed over. Until the next call a crash is as it
+ * is without a keeper: the devices are released.
+ *
+ * @param[out] ret_socket_fd  the same each time; do not read from it
+ *
+ * @return 0, or
+ *   -ENOTSUP  a port cannot be recovered (supported: xdp:, tap:, null:), has
+ *             rules, or the region has other pools
+ *   -EBUSY    it is being handed over
+ *   -ENOMEM, -errno of the socket
+ *
+ * Owner:  the data plane, of the socket.
+ * Thread: as mr_dataplane_open(). Cost: negligible; about a ms after a change.
+ */
+MR_API int mr_dataplane_keep(struct mr_dataplane *dp, int *ret_socket_fd,
+			     struct mr_reason *reterr_reason);
+
+/**
+ * Open the data plane of a process that was killed, with the frames that wait in
+ * its rings. A burst per queue is lost, and counters begin at zero; the
+ * program's own state is the program's business.
+ *
+ * @param socket_fd  that of mr_dataplane_keep(), from the keeper
+ * @param config     as for mr_dataplane_take_over()
+ *
+ * @return 0, or an error of mr_dataplane_take_over(), or
+ *   -ENOENT  nothing was left: it ended on its own, or something had changed
+ *   -EBUSY   it still runs
+ *   -EPROTO  its rings contradict each other
+ *
+ * After an error, the devices are released, so that mr_dataplane_open() can
+ * follow.
+ *
+ * Owner:  the caller, of the socket, which is of no more use.
+ * Thread: as mr_dataplane_open().
+ */
+MR_API int mr_dataplane_recover(int socket_fd,
+				const struct mr_dataplane_config *config,
+				struct mr_dataplane **ret_dp,
+				struct mr_reason *reterr_reason);
+
+/**
  * Tell the other process why this one gives up, so that its user learns it.
  * mr_dataplane_close() does not.
  *
