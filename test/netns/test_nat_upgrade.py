@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mrctl upgrade of mr-nat: its sessions go on in the next process."""
 import ctypes
-import hashlib
 import json
 import os
 import select
@@ -15,12 +14,11 @@ import pytest
 from host import limit
 from lib import invariants, nat, talk
 from lib.namespaces import wait_until
-from lib.nat import Echo, House, Kernel, Nat, Talker, ask_all
+from lib.nat import Download, Echo, House, Kernel, Nat, Talker, ask_all
 from lib.talk import socket_in
 
 PR_SET_CHILD_SUBREAPER = 36
 N_UPGRADES = 5
-N_BYTES = 96 << 20
 FEW = "limits: {mappings: 1000, sessions: 1000}\n"
 FORWARD = "forwards: [{outside: '192.0.2.1:8080', inside: '10.0.0.4:80', protocols: tcp}]\n"
 
@@ -67,43 +65,6 @@ class Chain(Nat):
         assert final["final"] and final["invariants_hold"] and final["conserved"]
         invariants.check_ports(final["ports"])
         return final
-
-
-class Download:
-    """Bytes that a server sends to a client inside, as fast as they go."""
-
-    def __init__(self, house):
-        self.listener = socket_in(house.server, socket.SOCK_STREAM, port=8000)
-        self.listener.listen(1)
-        self.sent, self.got = hashlib.sha256(), hashlib.sha256()
-        self.n_got = 0
-        self.client = socket_in(house.a, socket.SOCK_STREAM)
-        self.client.settimeout(60)
-        self.threads = [threading.Thread(target=self.serve), threading.Thread(target=self.fetch)]
-        self.client.connect((nat.SERVER, 8000))
-        for thread in self.threads:
-            thread.start()
-
-    def serve(self):
-        peer, _ = self.listener.accept()
-        with peer:
-            for _ in range(N_BYTES >> 20):
-                piece = os.urandom(1 << 20)
-                self.sent.update(piece)
-                peer.sendall(piece)
-
-    def fetch(self):
-        while piece := self.client.recv(1 << 16):
-            self.got.update(piece)
-            self.n_got += len(piece)
-
-    def check(self):
-        for thread in self.threads:
-            thread.join(120)
-        self.client.close()
-        self.listener.close()
-        assert self.n_got == N_BYTES
-        assert self.got.digest() == self.sent.digest()
 
 
 def events_of(path):

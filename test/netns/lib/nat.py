@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mr-nat between two inside hosts and one outside, asked while it runs."""
+import hashlib
 import json
+import os
 import select
 import signal
 import socket
@@ -18,6 +20,7 @@ LIMIT_S = limit(10.0)
 INSIDE = "10.0.0.1"
 OUTSIDE = "192.0.2.1"
 SERVER = "192.0.2.254"
+DOWNLOAD_BYTES = 96 << 20
 
 
 class House:
@@ -104,6 +107,43 @@ class Nat(Process):
         assert final["final"] and final["invariants_hold"] and final["conserved"]
         invariants.check_ports(final["ports"])
         return final
+
+
+class Download:
+    """Bytes that a server sends to a client inside, as fast as they go."""
+
+    def __init__(self, house):
+        self.listener = socket_in(house.server, socket.SOCK_STREAM, port=8000)
+        self.listener.listen(1)
+        self.sent, self.got = hashlib.sha256(), hashlib.sha256()
+        self.n_got = 0
+        self.client = socket_in(house.a, socket.SOCK_STREAM)
+        self.client.settimeout(60)
+        self.threads = [threading.Thread(target=self.serve), threading.Thread(target=self.fetch)]
+        self.client.connect((SERVER, 8000))
+        for thread in self.threads:
+            thread.start()
+
+    def serve(self):
+        peer, _ = self.listener.accept()
+        with peer:
+            for _ in range(DOWNLOAD_BYTES >> 20):
+                piece = os.urandom(1 << 20)
+                self.sent.update(piece)
+                peer.sendall(piece)
+
+    def fetch(self):
+        while piece := self.client.recv(1 << 16):
+            self.got.update(piece)
+            self.n_got += len(piece)
+
+    def check(self):
+        for thread in self.threads:
+            thread.join(120)
+        self.client.close()
+        self.listener.close()
+        assert self.n_got == DOWNLOAD_BYTES
+        assert self.got.digest() == self.sent.digest()
 
 
 class Echo:
