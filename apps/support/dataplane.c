@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Open and close with a program's settings, and change them while it runs. */
 #include <errno.h>
+#include <unistd.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -8,6 +9,7 @@
 #include <millrace/experimental/hand_over.h>
 
 #include "dataplane.h"
+#include "keeper.h"
 #include "text.h"
 #include "upgrade.h"
 
@@ -54,6 +56,41 @@ static int check_burst(const struct dataplane *plane,
 	return 0;
 }
 
+/* Take over from the process that started this one; or recover the ports of one
+ * that was killed; or open them. */
+static int open_by_any_means(struct dataplane *plane,
+			     const struct mr_dataplane_config *config,
+			     struct mr_reason *ret_error)
+{
+	const int kept_fd = keeper_take_fd();
+	struct mr_reason why;
+	int err;
+
+	plane->is_taken_over = upgrade_fd() >= 0;
+	if (plane->is_taken_over) {
+		if (kept_fd >= 0)
+			close(kept_fd);
+		return mr_dataplane_take_over(upgrade_fd(), config,
+					      &plane->open, ret_error);
+	}
+	if (kept_fd >= 0) {
+		err = mr_dataplane_recover(kept_fd, config, &plane->open, &why);
+		close(kept_fd);
+		plane->is_recovered = err == 0;
+		if (err == 0)
+			print_error("%s: the process before this one was "
+				    "killed; its ports go on",
+				    plane->program);
+		else if (err != -ENOENT)
+			print_error("%s: the process before this one was "
+				    "killed; its ports are opened anew: %s",
+				    plane->program, why.text);
+		if (err == 0)
+			return 0;
+	}
+	return mr_dataplane_open(config, &plane->open, ret_error);
+}
+
 static int open_parts(struct dataplane *plane,
 		      const struct dataplane_config *config,
 		      struct mr_reason *ret_error)
@@ -86,11 +123,7 @@ static int open_parts(struct dataplane *plane,
 
 	for (uint32_t p = 0; p < config->n_ports; p++)
 		specs[p] = plane->specs[p];
-	plane->is_taken_over = upgrade_fd() >= 0;
-	err = plane->is_taken_over ?
-		      mr_dataplane_take_over(upgrade_fd(), &all, &plane->open,
-					     ret_error) :
-		      mr_dataplane_open(&all, &plane->open, ret_error);
+	err = open_by_any_means(plane, &all, ret_error);
 	if (err < 0)
 		upgrade_refuse(ret_error->text);
 	if (err < 0) /* an error in a spec is a usage error */

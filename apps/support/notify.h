@@ -13,5 +13,7 @@
  * link with libsystemd.
  */
 bool notify(const char *state);
+/* The same with a copy of an fd. */
+bool notify_fd(const char *state, int fd);
 
 #endif

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "background.h"
+#include "keeper.h"
 #include "notify.h"
 #include "run.h"
 #include "run_ports.h"
@@ -278,6 +279,7 @@ static void forward_until_told(struct running *run)
 				run->is_ready_known = notify("READY=1");
 			if (all_advance(run))
 				(void)notify("WATCHDOG=1");
+			keeper_tick(run->plane->open);
 			if (run->config->each_second != NULL)
 				run->config->each_second(run->config->app);
 			if (run->config->control != NULL)
@@ -428,7 +430,9 @@ static int start_and_forward(struct running *run)
 	upgrade_tell_start(run->plane);
 	run_ports_begin(&run->ports, config);
 	run->is_ready_known = notify("READY=1");
+	keeper_tick(run->plane->open);
 	forward_until_told(run);
+	keeper_leave();
 	if (run->is_handed_over)
 		return leave_run(run);
 	end_upgrade(run);

@@ -312,8 +312,10 @@ def test_systemd_is_notified_of_ready_watchdog_and_stopping(lab, star):
         forwarder = Forwarder(lab, star.middle, *star.ports,
                               wrap=["env", f"NOTIFY_SOCKET={path}"])
         assert service.recv(64) == b"READY=1"
+        assert service.recv(64).startswith(b"FDSTORE=1\nFDPOLL=0\nFDNAME=millrace-")
         assert service.recv(64) == b"WATCHDOG=1"
         forwarder.stop()
         while (state := service.recv(64)) == b"WATCHDOG=1":
             pass
-        assert state == b"STOPPING=1"
+        assert state.startswith(b"FDSTOREREMOVE=1\n")
+        assert service.recv(64) == b"STOPPING=1"

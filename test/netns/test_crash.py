@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""SIGKILL, and systemd starts the program again: frames wait in the rings meanwhile."""
+import os
+import random
+import signal
+import threading
+import time
+
+import pytest
+from host import limit
+from keeper import Keeper
+from lib.broker import SMALL, Broker, flags, unprivileged
+from lib.forwarder import Bridge
+from lib.namespaces import wait_until
+from lib.nat import Download, Echo, House, Nat, Talker, ask_all
+from lib.process import BUILD, L2FWD, NAT, Process, environment
+from lib.wire import TEST_TYPE, Wire, frame, mac, number_of
+
+BENCH = BUILD / "apps/bench/mr-bench"
+N_KILLS = 20
+RATE, RING, BURST = 5000, 2048, 64
+RECOVERED = "its ports go on"
+
+
+class Service(Bridge):
+    """mr-l2fwd between two hosts, started again whenever it is killed."""
+
+    def __init__(self, lab, star, *options, broker=None):
+        self.lab, self.star = lab, star
+        self.options = options
+        self.ports = star.ports
+        self.program = [*environment(lab), L2FWD, "--instance", "line"]
+        if broker is not None:  # without privileges
+            self.ports = [broker.spec(port) for port in star.ports]
+            self.program = [*unprivileged(), broker.forwarder(), *SMALL]
+        self.keeper = lab.closing(Keeper(broker.folder if broker else lab.tmp_path))
+        self.keeper.path.chmod(0o666)
+        self.start()
+        self.wait_until_kept()
+        self.wires = [lab.closing(Wire(host, "h0", TEST_TYPE)) for host in star.hosts]
+
+    def start(self):
+        before, fds = self.keeper.start()
+        Process.__init__(self, self.lab, self.star.middle,
+                         [*before, *self.program, "--json", *self.options, *self.ports], fds=fds)
+
+    def wait_until_kept(self):
+        self.keeper.wait_for(self.pid, limit(20))
+
+    def crash(self):
+        """Kill it and start it again. Whether that has its ports."""
+        self.wait_until_kept()
+        self.kill()
+        self.start()
+        line = self.err.wait(lambda line: "process before" in line or line.startswith("worker "), 20)
+        assert line is not None, self.err.text()
+        return RECOVERED in line
+
+
+class Gateway(Nat):
+    """A mr-nat that is started again whenever it is killed."""
+
+    def __init__(self, house, config):
+        self.house = house
+        self.keeper = house.lab.closing(Keeper(house.lab.tmp_path))
+        self.config = house.write(config)
+        self.start()
+
+    def start(self):
+        before, fds = self.keeper.start()
+        Process.__init__(self, self.house.lab, self.house.middle,
+                         [*before, *environment(self.house.lab), NAT, "--json", "--config",
+                          self.config], fds=fds)
+        assert self.err.wait(lambda line: line.startswith("worker "), 20), self.err.text()
+        self.keeper.wait_for(self.pid, limit(20))
+
+    def crash(self):
+        self.kill()
+        self.start()
+        assert RECOVERED in self.err.text()
+
+
+class Stream:
+    """Numbered frames both ways, until it is told to stop."""
+
+    def __init__(self, wires):
+        self.wires = wires
+        self.is_done = False
+        self.sent, self.got = [[], []], [[], []]
+        self.threads = [threading.Thread(target=work, args=(way,))
+                        for way in range(2) for work in (self.send, self.receive)]
+        for thread in self.threads:
+            thread.start()
+
+    def send(self, way):
+        while not self.is_done:
+            number = len(self.sent[way])
+            data = frame(100, number + (way << 20), src=mac(way), dst=mac(1 - way))
+            self.wires[way].send(data)
+            self.sent[way].append(data)
+            if number % 16 == 15:
+                time.sleep(16 / RATE)
+
+    def receive(self, way):
+        self.got[way] = self.wires[1 - way].receive_until_quiet(2.0, limit(120.0))
+
+    def advance(self, n):
+        """Until it has sent n more frames each way."""
+        until = [len(sent) + n for sent in self.sent]
+        wait_until(f"{n} frames are sent",
+                   lambda: all(len(sent) >= n for sent, n in zip(self.sent, until)))
+
+    def end(self):
+        self.is_done = True
+        for thread in self.threads:
+            thread.join()
+        return self.sent, self.got
+
+
+def check_stream(sent, got, n_kills):
+    """In order, none twice; a crash loses a burst per queue at most."""
+    for way in range(2):
+        came = set(map(number_of, got[way]))
+        assert got[way] == [data for data in sent[way] if number_of(data) in came]
+        n_lost = len(sent[way]) - len(got[way])
+        print(f"{n_lost} of {len(sent[way])} lost in {n_kills} crashes")
+        assert n_lost <= n_kills * BURST
+
+
+def crash_under_traffic(lab, star, n_kills, *options):
+    service = Service(lab, star, "--ring", RING, *options)
+    stream = Stream(service.wires)
+    for _ in range(n_kills):
+        stream.advance(random.randrange(200, 1000))
+        assert service.crash(), service.err.text()
+    stream.advance(500)
+    check_stream(*stream.end(), n_kills)
+    service.stop()  # pages are conserved
+    for port in star.ports:
+        assert not star.has_program(port)
+
+
+@pytest.mark.short
+def test_frames_wait_for_the_next_process(lab, star):
+    crash_under_traffic(lab, star, 3)
+
+
+def test_killed_at_random(lab, star):
+    crash_under_traffic(lab, star, N_KILLS)
+
+
+def test_killed_at_full_speed(lab, star):
+    """Mostly within a burst: the rings still tell what the kernel has."""
+    service = Service(lab, star, "--ring", RING)
+    testers = [Process(lab, host, [BENCH, "tx", "h0", "--count", 1 << 30, "--json"])
+               for host in star.hosts]
+    for _ in range(N_KILLS):
+        time.sleep(random.random() / 10)
+        assert service.crash(), service.err.text()
+    for tester in testers:
+        tester.process.send_signal(signal.SIGINT)
+        tester.wait()
+    service.wires[0].receive_until_quiet(1.0, limit(30.0))
+    service.exchange(50)
+    service.stop()
+
+
+def test_sessions_go_on(lab):
+    """From the last snapshot; a download goes on."""
+    house = House(lab)
+    lab.closing(Echo(house.server))
+    state = lab.tmp_path / "state"
+    gateway = Gateway(house, f"state: {state}\nstate_interval: 1s\nports: {{keep_port: no}}\n")
+    talkers = [lab.closing(Talker(host)) for host in (house.a, house.b) for _ in range(20)]
+    seen = ask_all(talkers, gateway)
+    download = Download(house)
+    for _ in range(3):
+        size = state.stat().st_mtime_ns if state.exists() else 0
+        wait_until("a snapshot", lambda: state.exists() and state.stat().st_mtime_ns > size)
+        gateway.crash()
+        assert ask_all(talkers, gateway) == seen
+    download.check()
+    gateway.stop()
+
+
+def test_what_ends_leaves_nothing(lab, star):
+    """And what cannot be recovered is opened anew."""
+    service = Service(lab, star)
+    service.stop()
+    assert not service.keeper.store
+    service.start()
+    service.wait_until_kept()
+    service.kill()
+    service.options = ("--ring", 512)
+    service.start()
+    service.says("opened anew")
+    service.wait_until_kept()
+    service.exchange(20)
+    service.kill()
+    for port in star.ports:  # systemd has copies
+        assert star.has_program(port)
+    service.keeper.forget()
+    for port in star.ports:
+        wait_until("no program", lambda port=port: not star.has_program(port))
+
+
+def test_a_change_is_kept(lab, star):
+    """The next process has the MTU and the filter of the last one, and restores the first."""
+    service = Service(lab, star, "--mtu", 1400)
+    for _ in range(2):
+        assert service.crash(), service.err.text()
+        service.exchange(20)
+    assert star.middle.link("p0")["mtu"] == 1400
+    service.wait_until_kept()
+    service.stop()
+    assert star.middle.link("p0")["mtu"] == 1500
+
+
+def test_a_port_of_the_broker_goes_on(lab, star):
+    """The broker does not notice: the keeper has the connection to it."""
+    broker = Broker(lab, star.middle)
+    before = flags(star)
+    service = Service(lab, star, "--ring", RING, "--mtu", 1400, broker=broker)
+    for _ in range(3):
+        assert service.crash(), service.err.text()
+        service.exchange(20)
+    assert star.middle.link("p0")["mtu"] == 1400
+    service.stop()
+    broker.says(" 0 KiB left")
+    assert flags(star) == before
