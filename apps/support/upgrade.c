@@ -246,26 +246,64 @@ static int own_arguments(char ***ret_words)
 	return err;
 }
 
-static int spawn(const char *path, int child_fd, pid_t *ret_pid)
+/* The environment with the variable. Its strings are not copied; and setenv()
+ * would race with other threads' getenv(). NULL: no memory. */
+static char **make_environment(void)
+{
+	static char variable[] = VARIABLE "=3";
+	char **words;
+	size_t n = 0;
+
+	_Static_assert(CHILD_FD == 3, "as in the variable");
+	while (environ[n] != NULL)
+		n++;
+	words = calloc(n + 2, sizeof(words[0]));
+	if (words == NULL)
+		return NULL;
+	memcpy(words, environ, n * sizeof(words[0]));
+	words[n] = variable;
+	return words;
+}
+
+/* Without the signals that this process has blocked. */
+static int spawn_with(const char *path, int child_fd, char **arguments,
+		      char **environment, pid_t *ret_pid)
 {
 	posix_spawn_file_actions_t actions;
-	char **arguments = NULL;
+	posix_spawnattr_t attributes;
+	sigset_t none;
+	int err;
+
+	sigemptyset(&none);
+	posix_spawnattr_init(&attributes); /* neither fails in Linux */
+	posix_spawn_file_actions_init(&actions);
+	posix_spawnattr_setsigmask(&attributes, &none);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+	/* The copy is not close-on-exec. */
+	err = posix_spawn_file_actions_adddup2(&actions, child_fd, CHILD_FD);
+	if (err == 0)
+		err = posix_spawn(ret_pid, path, &actions, &attributes,
+				  arguments, environment);
+	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attributes);
+	return -err;
+}
+
+static int spawn(const char *path, int child_fd, pid_t *ret_pid)
+{
+	char **arguments = NULL, **environment;
 	int err = own_arguments(&arguments);
 
 	if (err < 0)
 		return err;
-	err = posix_spawn_file_actions_init(&actions);
-	if (err == 0) {
-		/* The copy is not close-on-exec. */
-		err = posix_spawn_file_actions_adddup2(&actions, child_fd,
-						       CHILD_FD);
-		if (err == 0)
-			err = posix_spawn(ret_pid, path, &actions, NULL,
-					  arguments, environ);
-		posix_spawn_file_actions_destroy(&actions);
-	}
+	environment = make_environment();
+	err = environment == NULL ?
+		      -ENOMEM :
+		      spawn_with(path, child_fd, arguments, environment,
+				 ret_pid);
+	free(environment);
 	free_words(arguments);
-	return -err;
+	return err;
 }
 
 /* Start the successor. 0, or -errno with a reason. */
@@ -290,9 +328,7 @@ static int start(struct upgrade *upgrade, const char *binary,
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
 		return fail_with(ret_why, -errno, "socketpair: %s",
 				 mr_strerror(errno));
-	setenv(VARIABLE, "3", 1);
 	err = spawn(path, fds[1], &upgrade->pid);
-	unsetenv(VARIABLE);
 	close(fds[1]);
 	if (err < 0) {
 		close(fds[0]);

@@ -359,8 +359,12 @@ def test_a_successor_gets_all_arguments_and_only_its_socket(lab, star):
     more = ["--ring", "2048"] * 200
     line = Line(lab, star, *more)
     other = lab.tmp_path / "mr-l2fwd"
-    other.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {lab.tmp_path}/words\n'
-                     f"ls /proc/self/fd > {lab.tmp_path}/fds\nexit 3\n")
+    # Before the shell starts a program: signals are unblocked then.
+    other.write_text("#!/bin/sh\nwhile read -r line; do echo \"$line\"; done </proc/$$/status "
+                     f">{lab.tmp_path}/status\n"
+                     f'printf "%s\\n" "$@" > {lab.tmp_path}/words\n'
+                     f"ls /proc/self/fd > {lab.tmp_path}/fds\n"
+                     "exit 3\n")
     other.chmod(0o755)
     assert "the other process is gone" in line.upgrade("--binary", other)
     words = (lab.tmp_path / "words").read_text(encoding="utf-8").split()
@@ -368,6 +372,9 @@ def test_a_successor_gets_all_arguments_and_only_its_socket(lab, star):
     # The fifth is that of ls.
     fds = (lab.tmp_path / "fds").read_text(encoding="utf-8").split()
     assert fds == ["0", "1", "2", "3", "4"]
+    status = (lab.tmp_path / "status").read_text(encoding="utf-8")
+    (blocked,) = [line.split()[1] for line in status.splitlines() if line.startswith("SigBlk")]
+    assert int(blocked, 16) == 0
     check_goes_on(line)
 
 
