@@ -165,7 +165,10 @@ static bool take_signal(struct running *run)
 	case SIGNALS_END:
 		return true;
 	case SIGNALS_RELOAD:
-		if (run->config->hang_up != NULL)
+		if (upgrade_is_running(run->upgrade))
+			print_why(run, "SIGHUP: busy: an upgrade is under way; "
+				       "nothing has changed");
+		else if (run->config->hang_up != NULL)
 			run->config->hang_up(run->config->app);
 		else
 			print_why(run, "SIGHUP: no configuration to reload");

@@ -8,6 +8,7 @@
 #include "json_text.h"
 #include "settings.h"
 #include "text.h"
+#include "upgrade.h"
 #include "yaml_show.h"
 
 struct state {
@@ -177,6 +178,9 @@ bool settings_answer_apply(struct control_request *r, void *opaque)
 		err = ops->result(app, &why);
 		return err > 0 ? false : end_apply(r, err, &why);
 	}
+	/* The successor has read the file already. */
+	if (upgrade_is_running(control_view_of(opaque)->upgrade))
+		return control_fail(r, "apply: busy: an upgrade is under way");
 	next = read_request(r, opaque, &changes, &restart);
 	if (next == NULL)
 		return true;

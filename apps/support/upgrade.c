@@ -151,7 +151,7 @@ int upgrade_socket(const struct upgrade *upgrade)
 
 bool upgrade_is_running(const struct upgrade *upgrade)
 {
-	return upgrade->fd >= 0;
+	return upgrade != NULL && upgrade->fd >= 0;
 }
 
 static uint64_t now_ns(const struct upgrade *upgrade)

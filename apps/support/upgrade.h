@@ -45,7 +45,8 @@ int upgrade_socket(const struct upgrade *upgrade);
 bool upgrade_serve(struct upgrade *upgrade);
 /* The program ends before its successor has everything: end that, too. */
 void upgrade_cancel(struct upgrade *upgrade);
-/* Whether a successor is starting: ports stay as they are meanwhile. */
+/* Whether a successor is starting: ports and settings stay as they are
+ * meanwhile. NULL is allowed. */
 bool upgrade_is_running(const struct upgrade *upgrade);
 
 /* A verb of every application. */
