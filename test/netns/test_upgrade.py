@@ -89,11 +89,16 @@ class Line(Bridge):
         show = json.loads(ask_ctl(self.lab, "-n", "line", "--json", "show").stdout)
         return sum(invariants.total(port, "rx", "offloaded") for port in show["ports"])
 
+    def ports(self):
+        shown = ask_ctl(self.lab, "-n", "line", "--json", "show", "ports").stdout
+        return [json.loads(line) for line in shown.splitlines()]
+
+    def config(self):
+        return json.loads(ask_ctl(self.lab, "-n", "line", "--json", "show", "config").stdout)
+
     def received(self):
         """Frames that the first port has received."""
-        show = ask_ctl(self.lab, "-n", "line", "--json", "show", "ports").stdout
-        return invariants.total(json.loads(show)[0] if show.startswith("[")
-                                else json.loads(show.splitlines()[0]), "rx", "received")
+        return invariants.total(self.ports()[0], "rx", "received")
 
     def stations(self):
         """What it has learned: MAC addresses and ports."""
@@ -104,6 +109,7 @@ class Line(Bridge):
         """End the process that runs now; its last object, checked."""
         if len(self.pids) == 1:
             return self.stop()
+        assert self.process.wait(limit(10)) == 0, self.err.text()
         os.kill(self.pids[-1], signal.SIGINT)
         _, status = os.waitpid(self.pids[-1], 0)
         assert os.waitstatus_to_exitcode(status) == 0, self.err.text()
@@ -111,18 +117,18 @@ class Line(Bridge):
         invariants.check_final(final)
         return final
 
-    def stream(self, n):
+    def stream(self, n, n_bytes=100, rate=RATE):
         """Send frames of each side from threads of their own. A function that
         waits for them, and returns what each side got."""
         got = [[], []]
-        sent = [frames_of(way, n) for way in range(2)]
+        sent = [frames_of(way, n, n_bytes) for way in range(2)]
 
         def receive(way):
             got[way] = self.wires[1 - way].receive_until_quiet(2.0, limit(120.0))
 
         threads = [threading.Thread(target=receive, args=(way,)) for way in range(2)]
         threads += [threading.Thread(target=self.wires[way].send_all,
-                                     args=(sent[way], BATCH, BATCH / RATE)) for way in range(2)]
+                                     args=(sent[way], BATCH, BATCH / rate)) for way in range(2)]
         for thread in threads:
             thread.start()
 
@@ -158,9 +164,9 @@ def check_all(line, sent, got, gap_s, *finals):
     assert 0 <= sum(map(n_dropped, finals)) - n_lost < 50, (n_lost, finals)
 
 
-def upgrade_under_traffic(line, n_upgrades, n_frames):
+def upgrade_under_traffic(line, n_upgrades, n_frames, **more):
     line.exchange(10)
-    join = line.stream(n_frames)
+    join = line.stream(n_frames, **more)
     gaps = []
     for _ in range(n_upgrades):
         answer = line.upgrade()
@@ -409,8 +415,7 @@ def test_limits_and_the_interface_go_on(lab, star):
     before = line.next_snapshot()
     assert isinstance(line.upgrade(), dict)
     assert line.next_snapshot()["t"] > before["t"]
-    ports = json.loads(ask_ctl(lab, "-n", "line", "--json", "show", "config").stdout)["ports"]
-    assert [port["mtu"] for port in ports] == [1400, 1400]
+    assert [port["mtu"] for port in line.config()["ports"]] == [1400, 1400]
     line.exchange(30)
     for wire, frames in zip(line.wires, (frames_of(0, 50), frames_of(1, 50))):
         wire.send_all(frames)
