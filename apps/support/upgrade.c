@@ -159,13 +159,18 @@ static uint64_t now_ns(const struct upgrade *upgrade)
 	return mr_ctx_now_ns(upgrade->config->plane->ctx);
 }
 
-/* Whether only its user or root can change what is at a path. */
+/*
+ * Whether only its user or root can change what is at a path. The owner of "/"
+ * counts as root: in a user namespace, that is how root of the machine looks.
+ */
 static bool is_safe(const char *path, mode_t type)
 {
-	struct stat found;
+	struct stat found, top;
 
-	return stat(path, &found) == 0 && (found.st_mode & S_IFMT) == type &&
-	       (found.st_uid == 0 || found.st_uid == geteuid()) &&
+	return stat(path, &found) == 0 && stat("/", &top) == 0 &&
+	       (found.st_mode & S_IFMT) == type &&
+	       (found.st_uid == 0 || found.st_uid == geteuid() ||
+		found.st_uid == top.st_uid) &&
 	       ((found.st_mode & (S_IWGRP | S_IWOTH)) == 0 ||
 		(type == S_IFDIR && found.st_mode & S_ISVTX));
 }

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""mrctl upgrade with other kinds of ports and frames, and many in a row."""
+"""mrctl upgrade with other kinds of ports, frames and hosts, and many in a row."""
 import os
 import signal
+import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
+from host import limit
 from lib import nat, talk
-from lib.forwarder import frames_of
+from lib.broker import NOBODY
+from lib.forwarder import Forwarder, frames_of
 from lib.nat import Echo, House, Talker
 from lib.namespaces import Star, wait_until
+from lib.process import CTL
 from test_nat_upgrade import Chain
 from test_upgrade import (  # noqa: F401
     RING, Line, children, upgrade_under_traffic)
@@ -102,3 +107,24 @@ def test_the_nat_follows_a_new_mac_address_afterwards(lab):
     assert talker.ask() == seen
     assert talk.ping(house.a, nat.SERVER) == 3
     chain.stop_last()
+
+
+def ask_upgrade(lab, control, *wrap):
+    done = subprocess.run([*wrap, CTL, "--control", control, "upgrade"], text=True,
+                          capture_output=True, check=False, timeout=limit(60))
+    assert done.returncode == 0, done.stderr
+
+
+def test_in_a_user_namespace(lab, star):
+    """Root, who owns the program's folders, is nobody there."""
+    user = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    unshare = ["unshare", "--user", "--map-root-user"]
+    if subprocess.run([*user, *unshare, "true"], check=False).returncode != 0:
+        pytest.skip("no user namespaces here")
+    with tempfile.TemporaryDirectory() as folder:
+        os.chown(folder, NOBODY, NOBODY)
+        control = f"{folder}/sock"
+        Forwarder(lab, star.middle, "null:", "null:", options=["--control", control],
+                  wrap=[*user, *unshare])
+        lab.checks.clear()
+        ask_upgrade(lab, control, *user)
