@@ -16,12 +16,17 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/base.h"
 
 /* As many as fs.nr_open allows by default. Unused words take no memory. */
-enum { MAX_FDS = 1 << 20, WORD_BITS = 64 };
+enum {
+	MAX_FDS = 1 << 20,
+	WORD_BITS = 64,
+	NOEXEC_SEAL = 8, /* MFD_NOEXEC_SEAL: headers may be older */
+};
 
 static uint64_t guarded[MAX_FDS / WORD_BITS]; /* a bit per fd */
 static int n_words;                           /* later words are 0 */
@@ -72,6 +77,18 @@ int mr_fd_guard(int fd)
 		n_words = word + 1;
 	pthread_mutex_unlock(&lock);
 	return fd;
+}
+
+int mr_memfd_create(const char *name, unsigned int flags)
+{
+	int fd;
+
+	flags |= MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	fd = memfd_create(name, flags);
+	/* Before Linux 6.3, the flag does not exist. */
+	if (fd < 0 && errno == EACCES)
+		fd = memfd_create(name, flags | NOEXEC_SEAL);
+	return mr_fd_guard(fd);
 }
 
 /*

@@ -248,8 +248,7 @@ static bool write_all(const struct mr_parcel *parcel, int fd)
 /* Write all bytes to a sealed memfd: its fd, or -errno. */
 static int make_memfd(const struct mr_parcel *parcel)
 {
-	const int fd = mr_fd_guard(memfd_create(
-		"millrace-parcel", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+	const int fd = mr_memfd_create("millrace-parcel", 0);
 	int err;
 
 	if (fd < 0)

@@ -125,8 +125,7 @@ static int hear_hello(const struct mri_dataplane *dp,
 
 static int make_owner(struct mri_hand_over *hand)
 {
-	hand->owner_fd = mr_fd_guard(memfd_create(
-		"millrace-owner", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+	hand->owner_fd = mr_memfd_create("millrace-owner", 0);
 	if (hand->owner_fd < 0 ||
 	    ftruncate(hand->owner_fd, MRI_HAND_OWNER_BYTES) < 0 ||
 	    fcntl(hand->owner_fd, F_ADD_SEALS,

@@ -98,14 +98,14 @@ int mri_segment_map(const char *name, uint8_t *at, uint64_t n_bytes,
 		    bool is_bound, int *ret_fd)
 {
 	const uint64_t step = mri_os_page_bytes(os_pages);
-	unsigned int flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	unsigned int flags = 0;
 	int fd, err = 0;
 
 	if (os_pages == MR_OS_PAGES_1G)
 		flags |= MFD_HUGETLB | 30u << HUGE_SHIFT;
 	else if (os_pages == MR_OS_PAGES_2M)
 		flags |= MFD_HUGETLB | 21u << HUGE_SHIFT;
-	fd = mr_fd_guard(memfd_create(name, flags));
+	fd = mr_memfd_create(name, flags);
 	if (fd < 0)
 		return -errno;
 	if (ftruncate(fd, (off_t)n_bytes) < 0 ||

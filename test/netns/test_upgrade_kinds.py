@@ -115,6 +115,18 @@ def ask_upgrade(lab, control, *wrap):
     assert done.returncode == 0, done.stderr
 
 
+def test_where_memory_cannot_be_executed(lab, star):
+    """vm.memfd_noexec is 2: the setting of a PID namespace."""
+    if not Path("/proc/sys/vm/memfd_noexec").exists():
+        pytest.skip("before Linux 6.3")
+    control = lab.tmp_path / "sock"
+    Forwarder(lab, star.middle, *star.ports, options=["--control", control], wrap=[
+        "unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
+        'echo 2 >/proc/sys/vm/memfd_noexec || exit 9; "$@"; exit $?', "sh"])
+    lab.checks.clear()
+    ask_upgrade(lab, control)
+
+
 def test_in_a_user_namespace(lab, star):
     """Root, who owns the program's folders, is nobody there."""
     user = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]

@@ -113,8 +113,7 @@ static int make_posted(struct xdp_port *port)
 {
 	int *fd = &port->lease.fds[XDP_LEASE_POSTED];
 
-	*fd = mr_fd_guard(memfd_create("millrace-posted",
-				       MFD_CLOEXEC | MFD_ALLOW_SEALING));
+	*fd = mr_memfd_create("millrace-posted", 0);
 	if (*fd < 0 || ftruncate(*fd, (off_t)n_posted_bytes(port)) < 0 ||
 	    fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
 		return -errno;

@@ -80,6 +80,20 @@ MR_API void mr_free(const struct mr_ctx *ctx, void *memory);
 MR_API int mr_fd_guard(int fd) __attribute__((warn_unused_result));
 
 /**
+ * Create memory with an fd: memfd_create() of a guarded, close-on-exec fd that
+ * can be sealed. Where the sysctl vm.memfd_noexec is 2, it cannot be executed.
+ *
+ * @param flags  more flags for memfd_create(), such as MFD_HUGETLB
+ *
+ * @return the fd, or -1 with errno, or as mr_fd_guard()
+ *
+ * Owner:  the caller, of the fd; mr_fd_close() closes it.
+ * Thread: any. Cost: a system call.
+ */
+MR_API int mr_memfd_create(const char *name, unsigned int flags)
+	__attribute__((warn_unused_result));
+
+/**
  * Close an fd, guarded or not; -1 is allowed.
  *
  * Thread: any.
