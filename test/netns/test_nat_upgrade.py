@@ -119,6 +119,32 @@ def test_sessions_go_on(lab, workers):
     assert chain.process.wait(10) == 0
 
 
+def test_the_state_file_goes_along(lab):
+    """The next process writes it, the old one leaves it alone, and a restart restores it."""
+    house = House(lab)
+    lab.closing(Echo(house.server))
+    state = lab.tmp_path / "state"
+    config = f"state: {state}\nstate_interval: 1h\nports: {{keep_port: no}}\n"
+    chain = Chain(house, config=config)
+    talkers = [lab.closing(Talker(host)) for host in (house.a, house.b) for _ in range(5)]
+    seen = ask_all(talkers, chain)
+    before = state.stat()
+    chain.upgrade()
+    assert chain.process.wait(10) == 0
+    assert (state.stat().st_ino, state.stat().st_mtime) == (before.st_ino, before.st_mtime)
+    talkers += [lab.closing(Talker(house.b)) for _ in range(5)]
+    seen += ask_all(talkers[10:], chain)
+    assert chain.ask("nat", "clear", f"port={seen[0][1]}").strip() == "1 ended"
+    assert state.stat().st_ino != before.st_ino
+    chain.upgrade()
+    os.waitpid(chain.pids[1], 0)
+    chain.stop_last()
+    again = Nat(house, config=config)
+    assert again.err.wait(lambda line: "14 sessions restored, 0 not" in line, 5)
+    assert ask_all(talkers[1:], again) == seen[1:]
+    again.stop()
+
+
 class Stream:
     """Numbers that the two ends of a flow send each other, until both are told to stop."""
     BATCH, PAUSE_S = 20, 0.01

@@ -397,6 +397,9 @@ void nat_keep_take(struct nat_keep *keep, const struct nat_keep_image *image)
 void nat_keep_leave(struct nat_keep *keep)
 {
 	keep->is_left = true;
+	/* A snapshot still being written must not replace the other one's. */
+	if (background_destroy(keep->disk))
+		keep->disk = NULL;
 }
 
 void nat_keep_end(struct nat_keep *keep)
