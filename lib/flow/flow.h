@@ -120,6 +120,9 @@ struct mr_flow_table {
 	struct mr_ctx *ctx;
 };
 
+/* What a table never has fewer of. */
+uint32_t mri_flow_min_buckets(uint32_t n_start);
+
 static inline struct mri_bucket *
 mri_bucket_of(const struct mr_flow_table *table, uint32_t hash)
 {

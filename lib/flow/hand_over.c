@@ -186,13 +186,29 @@ static int take_buckets(struct mr_flow_table *table,
 	return 0;
 }
 
+/* The memory of a table without records becomes that of the image's. False: it
+ * has another size. */
+static bool reuse(struct mr_flow_table *table, const struct table_image *image)
+{
+	const struct slab_image *records = &image->records;
+
+	if (table->records.n != 0 || table->key_bytes != image->key_bytes ||
+	    table->records.item_bytes != records->item_bytes ||
+	    table->records.n_max != records->n_max)
+		return false;
+	table->n_min_buckets = mri_flow_min_buckets(records->n_start);
+	table->records.start_bytes =
+		(uint64_t)records->n_start * records->item_bytes;
+	return true;
+}
+
 int mr_flow_take(struct mr_ctx *ctx, const struct mr_parcel *parcel,
 		 const char *name, uint32_t key_bytes, uint32_t record_bytes,
-		 struct mr_flow_table **ret_table,
+		 struct mr_flow_table **inout_table,
 		 struct mr_reason *reterr_reason)
 {
 	struct mr_flow_config config = { .size = sizeof(config), .seed = 1 };
-	struct mr_flow_table *table;
+	struct mr_flow_table *table = *inout_table;
 	struct table_image image;
 	const void *bytes = NULL;
 	size_t n_bytes = 0;
@@ -209,11 +225,17 @@ int mr_flow_take(struct mr_ctx *ctx, const struct mr_parcel *parcel,
 	    n_bytes - sizeof(image) !=
 		    (uint64_t)image.n_buckets * sizeof(struct mri_bucket))
 		return fail_damaged(name, reterr_reason);
+	*inout_table = NULL;
+	if (table != NULL && !reuse(table, &image)) {
+		mr_flow_destroy(table);
+		table = NULL;
+	}
 	config.key_bytes = image.key_bytes;
 	config.record_bytes = image.records.item_bytes;
 	config.n_max = image.records.n_max;
 	config.n_start = image.records.n_start;
-	err = mr_flow_create(ctx, &config, &table, reterr_reason);
+	if (table == NULL)
+		err = mr_flow_create(ctx, &config, &table, reterr_reason);
 	if (err < 0)
 		return err;
 	err = take_buckets(table, &image, (const uint8_t *)bytes + sizeof(image),
@@ -225,7 +247,7 @@ int mr_flow_take(struct mr_ctx *ctx, const struct mr_parcel *parcel,
 		err = take_slab(&table->records, &image.records, parcel, name,
 				of_records, reterr_reason);
 	if (err == 0)
-		*ret_table = table;
+		*inout_table = table;
 	else
 		mr_flow_destroy(table);
 	return err;

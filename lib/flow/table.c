@@ -55,13 +55,18 @@ static uint32_t buckets_for(uint32_t n)
 			  MRI_SPLIT_ABOVE);
 }
 
+uint32_t mri_flow_min_buckets(uint32_t n_start)
+{
+	const uint32_t n = buckets_for(n_start);
+
+	return n > MRI_MIN_BUCKETS ? n : MRI_MIN_BUCKETS;
+}
+
 static int init_buckets(struct mr_flow_table *table,
 			const struct mr_flow_config *c)
 {
-	const uint32_t n_start = buckets_for(c->n_start);
 	const uint32_t n_max = buckets_for(c->n_max);
-	const uint32_t n =
-		n_start > MRI_MIN_BUCKETS ? n_start : MRI_MIN_BUCKETS;
+	const uint32_t n = mri_flow_min_buckets(c->n_start);
 
 	table->n_buckets = table->n_min_buckets = n;
 	table->n_low = 1u << (31 - __builtin_clz(n));

@@ -238,13 +238,13 @@ void mr_wheel_put(const struct mr_wheel *wheel, struct mr_parcel *parcel,
 }
 
 int mr_wheel_take(struct mr_ctx *ctx, const struct mr_parcel *parcel,
-		  const char *name, struct mr_wheel **ret_wheel,
+		  const char *name, struct mr_wheel **inout_wheel,
 		  struct mr_reason *reterr_reason)
 {
 	struct image image = { .n_slots = 0 };
 	const void *bytes = NULL;
 	size_t n_bytes = 0, n_slot_bytes;
-	struct mr_wheel *wheel;
+	struct mr_wheel *wheel = *inout_wheel;
 	int err = mr_parcel_find(parcel, name, LAYOUT, &bytes, &n_bytes,
 				 reterr_reason);
 
@@ -258,16 +258,28 @@ int mr_wheel_take(struct mr_ctx *ctx, const struct mr_parcel *parcel,
 			       links_bytes(image.n_touched))
 		return mr_fail(reterr_reason, -EPROTO,
 			       "the wheel %s of the state is damaged", name);
-	err = mr_wheel_create(ctx, image.n_max, image.n_slots, image.hand,
-			      &wheel, reterr_reason);
+	*inout_wheel = NULL;
+	if (wheel != NULL && (wheel->n_max != image.n_max ||
+			      wheel->mask + 1 != image.n_slots)) {
+		mr_wheel_destroy(wheel);
+		wheel = NULL;
+	}
+	if (wheel == NULL)
+		err = mr_wheel_create(ctx, image.n_max, image.n_slots,
+				      image.hand, &wheel, reterr_reason);
 	if (err < 0)
 		return err;
+	if (wheel->n_touched > image.n_touched)
+		memset(wheel->links + image.n_touched, 0,
+		       (wheel->n_touched - image.n_touched) *
+			       sizeof(struct link));
+	wheel->hand = image.hand;
 	bytes = (const uint8_t *)bytes + sizeof(image);
 	memcpy(wheel->slots, bytes, n_slot_bytes);
 	memcpy(wheel->links, (const uint8_t *)bytes + n_slot_bytes,
 	       image.n_touched * sizeof(struct link));
 	wheel->n = image.n;
 	wheel->n_touched = image.n_touched;
-	*ret_wheel = wheel;
+	*inout_wheel = wheel;
 	return 0;
 }

@@ -66,7 +66,6 @@ int nat_rules_copy(struct nat_maps *copy, const struct nat_maps *own,
 		   uint32_t n_max, const struct mr_parcel *parcel,
 		   uint32_t worker_idx, struct mr_reason *ret_why)
 {
-	struct mr_flow_table *table = NULL;
 	uint32_t number = MR_FLOW_NONE;
 	int err;
 
@@ -80,12 +79,11 @@ int nat_rules_copy(struct nat_maps *copy, const struct nat_maps *own,
 	err = mr_flow_take(copy->ctx, parcel,
 			   nat_entry_name(worker_idx, "rules").text,
 			   sizeof(struct nat_rule_key), sizeof(struct nat_rule),
-			   &table, ret_why);
+			   &copy->rules->table, ret_why);
 	if (err < 0)
 		return err;
-	mr_flow_destroy(copy->rules->table);
-	copy->rules->table = table;
-	while ((number = mr_flow_next(table, number)) != MR_FLOW_NONE) {
+	while ((number = mr_flow_next(copy->rules->table, number)) !=
+	       MR_FLOW_NONE) {
 		if (!is_sound(copy, nat_rule_at(copy->rules, number), n_max))
 			return nat_entry_is_damaged(worker_idx, "rules", number,
 						    ret_why);

@@ -17,13 +17,13 @@ static uint64_t random_of(uint64_t *state)
 	return *state >> 33;
 }
 
-static struct mr_flow_table *make_table(void)
+static struct mr_flow_table *make_table(uint32_t n_start)
 {
 	const struct mr_flow_config config = { .size = sizeof(config),
 					       .key_bytes = KEY_BYTES,
 					       .record_bytes = RECORD_BYTES,
 					       .n_max = N_MAX,
-					       .n_start = 100 };
+					       .n_start = n_start };
 	struct mr_flow_table *table = NULL;
 
 	assert_int_equal(mr_flow_create(ctx, &config, &table, NULL), 0);
@@ -53,10 +53,10 @@ static void change(struct mr_flow_table *a, struct mr_flow_table *b,
 	assert_int_equal(of_a, of_b);
 }
 
-static struct mr_flow_table *carry_table(const struct mr_flow_table *table)
+static struct mr_flow_table *carry_table(const struct mr_flow_table *table,
+					 struct mr_flow_table *taken)
 {
 	struct mr_parcel *parcel = mri_parcel_create(ctx);
-	struct mr_flow_table *taken = NULL;
 	struct mr_reason why = { "" };
 
 	mr_flow_put(table, parcel, "t");
@@ -89,14 +89,18 @@ TEST_CTX(a_table_goes_on_in_its_copy)
 	uint64_t seed = 1;
 
 	for (uint32_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		struct mr_flow_table *a = make_table(), *b;
+		struct mr_flow_table *a = make_table(100), *b, *spare = NULL;
 
+		if (i % 2 == 1) /* has memory for fewer, as many or more */
+			spare = make_table(3000);
 		for (uint32_t k = 0; k < sizes[i]; k++)
 			change(a, NULL, random_of(&seed) % N_KEYS, true);
 		for (uint32_t k = 0; k < sizes[i]; k++)
 			change(a, NULL, random_of(&seed) % N_KEYS,
 			       random_of(&seed) % 4 != 0);
-		b = carry_table(a);
+		b = carry_table(a, spare);
+		if (spare != NULL)
+			assert_ptr_equal(b, spare);
 		check_same(a, b);
 		for (uint32_t k = 0; k < 50000; k++)
 			change(a, b, random_of(&seed) % N_KEYS,
@@ -114,7 +118,7 @@ TEST_CTX(a_table_goes_on_in_its_copy)
 TEST_CTX(a_table_of_other_sizes_is_refused)
 {
 	struct mr_parcel *parcel = mri_parcel_create(ctx);
-	struct mr_flow_table *table = make_table(), *taken;
+	struct mr_flow_table *table = make_table(100), *taken = NULL;
 	struct mr_reason why = { "" };
 
 	mr_flow_put(table, parcel, "t");
@@ -152,6 +156,9 @@ TEST_CTX(a_wheel_goes_on_in_its_copy)
 			     begin + (uint32_t)random_of(&seed) % N_TICKS);
 	mr_wheel_put(a, parcel, "w");
 	parcel = carry(ctx, parcel);
+	/* One that has memory is used. */
+	assert_int_equal(mr_wheel_create(ctx, N_IDS, N_SLOTS, 5, &b, &why), 0);
+	mr_wheel_set(b, N_IDS - 1, 7);
 	if (mr_wheel_take(ctx, parcel, "w", &b, &why) < 0)
 		fail_msg("%s", why.text);
 	mri_parcel_destroy(parcel);
