@@ -50,6 +50,7 @@ static int translate_packets(struct app *app, int signal_fd)
 		.port_opened = app_port_opened,
 		.hang_up = nat_reload_hang_up,
 		.give_up = app_give_up,
+		.expect_state = nat_expect_state,
 		.put_state = nat_put_state,
 		.take_state = nat_take_state,
 		.own = nat_offload_own,

@@ -70,6 +70,11 @@ struct run_config {
 	/* The workers have ended: drop the frames held in queues. */
 	void (*give_up)(void *app);
 	/*
+	 * `mrctl upgrade`: about how many bytes the program's state will have,
+	 * and a text that upgrade_sizes() returns in the new process.
+	 */
+	uint64_t (*expect_state)(void *app, char *sizes, size_t n);
+	/*
 	 * `mrctl upgrade`: put the program's state into the parcel's folder,
 	 * while the workers are stopped; in the new process, take it from there
 	 * before they start. take_state() returns 0, or -errno with a reason.

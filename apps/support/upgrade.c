@@ -26,6 +26,7 @@
 #include "upgrade.h"
 
 #define VARIABLE "MILLRACE_TAKE_OVER_FD"
+#define SIZES "MILLRACE_TAKE_OVER_SIZES"
 
 enum {
 	CHILD_FD = 3,
@@ -64,6 +65,18 @@ int upgrade_fd(void)
 	if (fd == -2)
 		fd = find_fd();
 	return fd;
+}
+
+const char *upgrade_sizes(void)
+{
+	static const char *sizes;
+	const char *found = getenv(SIZES);
+
+	if (found != NULL) {
+		sizes = found;
+		unsetenv(SIZES); /* children have others */
+	}
+	return upgrade_fd() >= 0 ? sizes : NULL;
 }
 
 void upgrade_refuse(const char *why)
@@ -117,6 +130,7 @@ struct upgrade {
 	int fd; /* -1: there is no successor */
 	pid_t pid;
 	uint64_t end_ns;
+	uint64_t n_bytes; /* of the state, about */
 	bool is_offered;
 	bool is_done;  /* the successor has everything */
 	bool has_news; /* for the verb */
@@ -251,9 +265,9 @@ static int own_arguments(char ***ret_words)
 	return err;
 }
 
-/* The environment with the variable. Its strings are not copied; and setenv()
+/* The environment with our variables. Its strings are not copied; and setenv()
  * would race with other threads' getenv(). NULL: no memory. */
-static char **make_environment(void)
+static char **make_environment(char *sizes)
 {
 	static char variable[] = VARIABLE "=3";
 	char **words;
@@ -262,11 +276,12 @@ static char **make_environment(void)
 	_Static_assert(CHILD_FD == 3, "as in the variable");
 	while (environ[n] != NULL)
 		n++;
-	words = calloc(n + 2, sizeof(words[0]));
+	words = calloc(n + 3, sizeof(words[0]));
 	if (words == NULL)
 		return NULL;
 	memcpy(words, environ, n * sizeof(words[0]));
 	words[n] = variable;
+	words[n + 1] = sizes;
 	return words;
 }
 
@@ -294,18 +309,24 @@ static int spawn_with(const char *path, int child_fd, char **arguments,
 	return -err;
 }
 
-static int spawn(const char *path, int child_fd, pid_t *ret_pid)
+static int spawn(struct upgrade *upgrade, const char *path, int child_fd)
 {
+	const struct run_config *config = upgrade->config;
+	char sizes[2048] = SIZES "=";
+	const size_t n = strlen(sizes);
 	char **arguments = NULL, **environment;
 	int err = own_arguments(&arguments);
 
 	if (err < 0)
 		return err;
-	environment = make_environment();
+	if (config->expect_state != NULL)
+		upgrade->n_bytes = config->expect_state(
+			config->app, sizes + n, sizeof(sizes) - n);
+	environment = make_environment(sizes);
 	err = environment == NULL ?
 		      -ENOMEM :
 		      spawn_with(path, child_fd, arguments, environment,
-				 ret_pid);
+				 &upgrade->pid);
 	free(environment);
 	free_words(arguments);
 	return err;
@@ -333,7 +354,7 @@ static int start(struct upgrade *upgrade, const char *binary,
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
 		return fail_with(ret_why, -errno, "socketpair: %s",
 				 mr_strerror(errno));
-	err = spawn(path, fds[1], &upgrade->pid);
+	err = spawn(upgrade, path, fds[1]);
 	close(fds[1]);
 	if (err < 0) {
 		close(fds[0]);
@@ -445,7 +466,8 @@ bool upgrade_serve(struct upgrade *upgrade)
 	} else if (!upgrade->is_offered) {
 		upgrade->is_offered =
 			mr_dataplane_offer(upgrade->config->plane->open,
-					   upgrade->fd, &upgrade->why) == 0;
+					   upgrade->fd, upgrade->n_bytes,
+					   &upgrade->why) == 0;
 		if (!upgrade->is_offered)
 			go_on(upgrade);
 	} else if (mr_dataplane_wait_ready(upgrade->config->plane->open,

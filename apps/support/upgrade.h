@@ -21,6 +21,8 @@ struct run_config;
 /* The socket to the process that started this one to take over; -1: none. It
  * stays open as long as the process. */
 int upgrade_fd(void);
+/* What its expect_state() has said; NULL: nothing. */
+const char *upgrade_sizes(void);
 /* Tell that process why this one ends. */
 void upgrade_refuse(const char *why);
 

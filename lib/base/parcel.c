@@ -73,6 +73,7 @@ struct mr_parcel {
 	uint32_t n_entries, n_fds;
 	bool is_received; /* bytes are mapped, and the fds its own */
 	bool is_broken;   /* something did not fit in */
+	int reserved_fd;  /* a memfd with memory; -1: none */
 	int fds[MAX_FDS]; /* -1: taken */
 };
 
@@ -80,8 +81,10 @@ struct mr_parcel *mri_parcel_create(const struct mr_ctx *ctx)
 {
 	struct mr_parcel *parcel = mr_alloc(ctx, 0, sizeof(*parcel));
 
-	if (parcel != NULL)
+	if (parcel != NULL) {
 		parcel->ctx = ctx;
+		parcel->reserved_fd = -1;
+	}
 	return parcel;
 }
 
@@ -91,6 +94,7 @@ void mri_parcel_destroy(struct mr_parcel *parcel)
 		return;
 	for (uint32_t i = 0; parcel->is_received && i < parcel->n_fds; i++)
 		mr_fd_close(parcel->fds[i]);
+	mr_fd_close(parcel->reserved_fd);
 	mr_free(parcel->ctx, parcel->lents);
 	if (!parcel->is_received)
 		mr_free(parcel->ctx, parcel->bytes);
@@ -245,15 +249,29 @@ static bool write_all(const struct mr_parcel *parcel, int fd)
 	return write_bytes(fd, parcel->bytes + at, parcel->n_bytes - at);
 }
 
+void mri_parcel_reserve(struct mr_parcel *parcel, uint64_t n_bytes)
+{
+	mr_fd_close(parcel->reserved_fd);
+	parcel->reserved_fd = mr_memfd_create("millrace-parcel", 0);
+	/* Without it, writing allocates. */
+	if (parcel->reserved_fd >= 0 && n_bytes > 0 && n_bytes <= MAX_BYTES)
+		(void)fallocate(parcel->reserved_fd, 0, 0, (off_t)n_bytes);
+}
+
 /* Write all bytes to a sealed memfd: its fd, or -errno. */
 static int make_memfd(const struct mr_parcel *parcel)
 {
-	const int fd = mr_memfd_create("millrace-parcel", 0);
+	const int fd = parcel->reserved_fd >= 0 ?
+			       mr_fd_guard(fcntl(parcel->reserved_fd,
+						 F_DUPFD_CLOEXEC, 0)) :
+			       mr_memfd_create("millrace-parcel", 0);
+	const uint64_t n_bytes = parcel->n_bytes + parcel->n_lent_bytes;
 	int err;
 
 	if (fd < 0)
 		return -errno;
-	if (write_all(parcel, fd) && fcntl(fd, F_ADD_SEALS, SEALS) == 0)
+	if (write_all(parcel, fd) && ftruncate(fd, (off_t)n_bytes) == 0 &&
+	    fcntl(fd, F_ADD_SEALS, SEALS) == 0)
 		return fd;
 	err = -errno;
 	mr_fd_close(fd);

@@ -14,6 +14,9 @@ struct mr_parcel *mri_parcel_create(const struct mr_ctx *ctx);
 /* Closes the received fds that nobody took. NULL is allowed. */
 void mri_parcel_destroy(struct mr_parcel *parcel);
 
+/* Allocate memory now for what mri_parcel_send() will write: about n_bytes. */
+void mri_parcel_reserve(struct mr_parcel *parcel, uint64_t n_bytes);
+
 /* Send it over a SOCK_SEQPACKET socket, which must not block for long. -ENOMEM,
  * or -errno, with a reason. */
 int mri_parcel_send(const struct mr_parcel *parcel, int socket_fd,

@@ -37,7 +37,8 @@ struct mri_hand_over {
 	bool is_ready;            /* the new process asked for the state */
 	uint32_t *owner;          /* atomic, enum mri_owner; NULL: none */
 	struct mr_parcel *offer;  /* received, of what is opened; or NULL */
-	struct mr_parcel *parcel; /* received, the state; or NULL */
+	struct mr_parcel *parcel; /* the state: received, or with memory for
+				   * what will be sent; or NULL */
 };
 
 struct mri_dataplane {

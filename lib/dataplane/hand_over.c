@@ -166,7 +166,7 @@ static void end_offer(struct mri_dataplane *dp, const char *why)
 }
 
 int mr_dataplane_offer(struct mr_dataplane *base, int socket_fd,
-		       struct mr_reason *reterr_reason)
+		       uint64_t n_bytes, struct mr_reason *reterr_reason)
 {
 	struct mri_dataplane *dp = (struct mri_dataplane *)base;
 	struct mr_reason why = { "" };
@@ -182,8 +182,12 @@ int mr_dataplane_offer(struct mr_dataplane *base, int socket_fd,
 		mr_fail(&why, err, "no memory to share: %s", mr_strerror(-err));
 	if (err == 0)
 		err = mri_hand_send_offer(dp, mri_port_offer, socket_fd, &why);
-	if (err == 0)
+	if (err == 0) {
+		dp->hand.parcel = mri_parcel_create(base->ctx);
+		if (dp->hand.parcel != NULL)
+			mri_parcel_reserve(dp->hand.parcel, n_bytes);
 		return 0;
+	}
 	end_offer(dp, why.text);
 	return mr_fail(reterr_reason, err, "%s", why.text);
 }
@@ -228,7 +232,7 @@ static void put_workers(const struct mri_dataplane *dp,
 static int send_state(const struct mri_dataplane *dp, mr_dataplane_put_fn *put,
 		      void *opaque, struct mr_reason *reterr_reason)
 {
-	struct mr_parcel *parcel = mri_parcel_create(dp->base.ctx);
+	struct mr_parcel *parcel = dp->hand.parcel;
 	const uint32_t n_ports = dp->base.n_ports;
 	int err = 0;
 
@@ -247,7 +251,6 @@ static int send_state(const struct mri_dataplane *dp, mr_dataplane_put_fn *put,
 	if (err == 0)
 		err = mri_parcel_send(parcel, dp->hand.socket_fd,
 				      reterr_reason);
-	mri_parcel_destroy(parcel);
 	return err;
 }
 
@@ -301,6 +304,6 @@ int mr_dataplane_hand_over(struct mr_dataplane *base, mr_dataplane_put_fn *put,
 					 "the new process did not own it");
 	}
 	mri_dataplane_set_away(dp, true);
-	mri_hand_close(&dp->hand);
+	/* The state stays until this process ends: freeing it takes a while. */
 	return 0;
 }

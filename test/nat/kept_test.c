@@ -74,7 +74,7 @@ static int take_over(struct mr_reason *ret_why)
 	parcel = carry(fixture.ctx, parcel);
 	fixture_start();
 	create_rules();
-	assert_int_equal(nat_maps_copy(fixture.ctx, parcel, 0, &copy, ret_why),
+	assert_int_equal(nat_maps_copy(fixture.maps, parcel, 0, &copy, ret_why),
 			 0);
 	err = nat_rules_copy(copy, fixture.maps, N_MAX, parcel, 0, ret_why);
 	if (err == 0)

@@ -50,7 +50,7 @@ static inline int heir_hand_over(struct mr_dataplane *dp,
 		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
 	*heir = (struct heir){ .config = config, .fd = fds[1] };
 	assert_int_equal(pthread_create(&thread, NULL, heir_run, heir), 0);
-	err = mr_dataplane_offer(dp, fds[0], why);
+	err = mr_dataplane_offer(dp, fds[0], 0, why);
 	if (err == 0)
 		err = mr_dataplane_hand_over(dp, NULL, NULL, why);
 	pthread_join(thread, NULL);

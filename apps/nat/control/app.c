@@ -12,6 +12,7 @@
 
 #include "app.h"
 #include "check.h"
+#include "hand_over.h"
 #include "keep.h"
 #include "ports/ports.h"
 #include "reload.h"
@@ -62,6 +63,7 @@ static int make_worker(struct app *app, uint32_t i, struct mr_reason *ret_error)
 		.shard = i,
 		.n_shards = app->n_workers,
 		.now_s = dataplane_now_s(&app->plane),
+		.n_expected = nat_expected_mappings(i),
 		.log = app->config->log_path[0] != '\0' ? nat_log_put : NULL,
 		.opaque = nat_log_ring(app->log, i),
 	};

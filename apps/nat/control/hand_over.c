@@ -11,8 +11,10 @@
 #include "keep.h"
 #include "mapping/hand_over.h"
 #include "ports/entry.h"
+#include "mapping/session.h"
 #include "support/counter.h"
 #include "support/text.h"
+#include "support/upgrade.h"
 
 enum { LAYOUT = 1 };
 
@@ -49,6 +51,37 @@ static void put_worker(const struct nat_worker *w, struct mr_parcel *parcel,
 	nat_maps_put(w->maps, parcel, i);
 	nat_rules_put(w->maps, parcel, i);
 	nat_path_put(w->path, w->steer, parcel, i);
+}
+
+uint64_t nat_expect_state(void *opaque, char *sizes, size_t n)
+{
+	const struct app *app = opaque;
+	uint64_t n_bytes = 0;
+	size_t at = 0;
+
+	for (uint32_t i = 0; i < app->n_workers && at < n; i++) {
+		const struct nat_maps_stats *maps = &app->workers[i].stats.maps;
+
+		n_bytes += __atomic_load_n(&maps->bytes, __ATOMIC_RELAXED);
+		at += (size_t)snprintf(
+			sizes + at, n - at, "%llu ",
+			(unsigned long long)__atomic_load_n(&maps->n_mappings,
+							    __ATOMIC_RELAXED));
+	}
+	return n_bytes;
+}
+
+uint32_t nat_expected_mappings(uint32_t worker_idx)
+{
+	const char *sizes = upgrade_sizes();
+	unsigned long n = 0;
+	char *end = NULL;
+
+	for (uint32_t i = 0; sizes != NULL && i <= worker_idx; i++) {
+		n = strtoul(sizes, &end, 10);
+		sizes = end != sizes ? end : NULL;
+	}
+	return sizes != NULL ? nat_clamp_count(n) : 0;
 }
 
 void nat_put_state(void *opaque, struct mr_parcel *parcel)
@@ -91,15 +124,14 @@ static int find_worker(const struct app *app, const struct mr_parcel *parcel,
 		       uint32_t i, struct worker_state *ret,
 		       struct mr_reason *ret_why)
 {
+	struct nat_maps *own = app->workers[i % app->n_workers].maps;
 	int err = mr_parcel_get(parcel, nat_entry_name(i, "work").text, LAYOUT,
 				&ret->work, sizeof(ret->work), ret_why);
 
 	if (err == 0)
-		err = nat_maps_copy(app->plane.ctx, parcel, i, &ret->maps,
-				    ret_why);
+		err = nat_maps_copy(own, parcel, i, &ret->maps, ret_why);
 	if (err == 0)
-		err = nat_rules_copy(ret->maps,
-				     app->workers[i % app->n_workers].maps,
+		err = nat_rules_copy(ret->maps, own,
 				     nat_offload_n_max(app->config), parcel, i,
 				     ret_why);
 	return err < 0 ? err : nat_path_find(parcel, i, &ret->path, ret_why);

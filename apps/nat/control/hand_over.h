@@ -15,6 +15,12 @@
 
 #include <millrace/experimental/parcel.h>
 
+/* About how many bytes the state will have; and the sizes with which the new
+ * process calls nat_expected_mappings(), to allocate memory before frames wait:
+ * how many a worker will get, 0: unknown. */
+uint64_t nat_expect_state(void *app, char *sizes, size_t n);
+uint32_t nat_expected_mappings(uint32_t worker_idx);
+
 /* app: struct app, whose workers do not run. It stays as it is: the other
  * process may yet refuse. */
 void nat_put_state(void *app, struct mr_parcel *parcel);

@@ -172,7 +172,7 @@ static void fill_copy(struct nat_maps *copy, const struct image *image)
 		copy->filtering[i] = (uint8_t)image->filtering[i];
 }
 
-int nat_maps_copy(struct mr_ctx *ctx, const struct mr_parcel *parcel,
+int nat_maps_copy(struct nat_maps *own, const struct mr_parcel *parcel,
 		  uint32_t worker_idx, struct nat_maps **ret_copy,
 		  struct mr_reason *ret_why)
 {
@@ -190,7 +190,11 @@ int nat_maps_copy(struct mr_ctx *ctx, const struct mr_parcel *parcel,
 	copy = calloc(1, sizeof(*copy));
 	if (copy == NULL)
 		return fail_with(ret_why, -ENOMEM, "no memory");
-	copy->ctx = ctx;
+	copy->ctx = own->ctx;
+	copy->table = own->spare_table;
+	copy->wheel = own->spare_wheel;
+	own->spare_table = NULL;
+	own->spare_wheel = NULL;
 	fill_copy(copy, &image);
 	err = copy_tables(copy, parcel, worker_idx, ret_why);
 	if (err == 0)

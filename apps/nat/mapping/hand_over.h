@@ -23,9 +23,9 @@
 void nat_maps_put(const struct nat_maps *maps, struct mr_parcel *parcel,
 		  uint32_t worker_idx);
 
-/* The same again, to be looked at: without a configuration. 0, or -errno with a
- * reason: -EPROTO if an entry is damaged. */
-int nat_maps_copy(struct mr_ctx *ctx, const struct mr_parcel *parcel,
+/* The same again, to be looked at: without a configuration. own: may have
+ * memory for it. 0, or -errno with a reason: -EPROTO if an entry is damaged. */
+int nat_maps_copy(struct nat_maps *own, const struct mr_parcel *parcel,
 		  uint32_t worker_idx, struct nat_maps **ret_copy,
 		  struct mr_reason *ret_why);
 

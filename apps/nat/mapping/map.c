@@ -82,6 +82,31 @@ static int make_tables(struct nat_maps *maps, uint32_t now_s,
 	return err;
 }
 
+/* With as much memory as n mappings will need. */
+static int make_spare(struct nat_maps *maps, uint32_t n, uint32_t now_s,
+		      struct mr_reason *reterr_why)
+{
+	enum { PER_PAGE = 4096 / WHEEL_ID_BYTES };
+	const uint32_t n_maps = nat_maps_n_max(maps);
+	struct mr_flow_config config = {
+		.size = sizeof(config),
+		.key_bytes = sizeof(struct nat_tuple),
+		.record_bytes = sizeof(struct nat_map),
+		.n_max = n_maps,
+		.n_start = n < n_maps ? n : n_maps,
+		.seed = 1,
+	};
+	int err = mr_flow_create(maps->ctx, &config, &maps->spare_table,
+				 reterr_why);
+
+	if (err == 0)
+		err = mr_wheel_create(maps->ctx, n_maps, WHEEL_SLOTS, now_s,
+				      &maps->spare_wheel, reterr_why);
+	for (uint32_t id = 0; id < config.n_start && err == 0; id += PER_PAGE)
+		mr_wheel_set(maps->spare_wheel, id, now_s);
+	return err;
+}
+
 void nat_maps_adopt(struct nat_maps *maps, const struct nat_config *config)
 {
 	maps->config = config;
@@ -129,6 +154,9 @@ static int init_maps(struct nat_maps *maps,
 		return err;
 	maps->n_max_static = given->n + N_SPARE_STATIC;
 	err = make_tables(maps, config->now_s, reterr_why);
+	if (err == 0 && config->n_expected > 0)
+		err = make_spare(maps, config->n_expected, config->now_s,
+				 reterr_why);
 	if (err == 0)
 		err = nat_maps_make_ports(maps, config->config, &maps->ports,
 					  reterr_why);
@@ -174,6 +202,8 @@ void nat_maps_destroy(struct nat_maps *maps)
 	nat_rules_destroy(maps->rules);
 	nat_static_set_fini(&maps->static_ends);
 	nat_ports_destroy(maps->ports);
+	mr_wheel_destroy(maps->spare_wheel);
+	mr_flow_destroy(maps->spare_table);
 	mr_wheel_destroy(maps->session_wheel);
 	mr_wheel_destroy(maps->wheel);
 	mr_flow_destroy(maps->subscribers);
@@ -311,6 +341,7 @@ void nat_maps_stats(const struct nat_maps *maps, struct nat_maps_stats *stats)
 		stats->bytes += flow.bytes;
 	}
 	stats->n_subscribers = flow.n;
+	stats->bytes += (uint64_t)maps->n_windows * sizeof(maps->windows[0]);
 	stats->bytes +=
 		(uint64_t)WHEEL_ID_BYTES *
 		(mr_wheel_n(maps->wheel) + mr_wheel_n(maps->session_wheel));

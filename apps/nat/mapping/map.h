@@ -104,6 +104,7 @@ struct nat_maps_config {
 	const struct nat_config *config; /* must outlive it */
 	uint32_t shard, n_shards;
 	uint64_t seed; /* of hashes and port choice; 0: random */
+	uint32_t n_expected; /* mappings that nat_maps_copy() will find */
 	uint32_t now_s;
 	nat_log_fn *log; /* or NULL */
 	void *opaque;

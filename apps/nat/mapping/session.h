@@ -83,6 +83,9 @@ struct nat_maps {
 	void *opaque;
 	bool is_behind;    /* see nat_maps_is_behind() */
 	bool is_taking;    /* hand_over.h: limits and events do not apply */
+	/* Memory for a copy of these; NULL: none. */
+	struct mr_flow_table *spare_table;
+	struct mr_wheel *spare_wheel;
 	uint64_t settings; /* of a copy for another process: its digest */
 	bool has_logged;   /* NAT_LOG_NO_PORT... */
 	uint32_t logged_s; /* ...when last */

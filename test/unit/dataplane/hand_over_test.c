@@ -164,7 +164,8 @@ static int hand_over_to_heir(struct mr_reason *why)
 	int err;
 
 	start_heir();
-	err = mr_dataplane_offer(dp, old_fd, why);
+	/* More than it will be. */
+	err = mr_dataplane_offer(dp, old_fd, 1 << 20, why);
 	if (err == 0)
 		err = mr_dataplane_wait_ready(dp, why);
 	if (err == 0)
@@ -319,7 +320,7 @@ static int hand_over_mine(mr_dataplane_put_fn *put, struct mr_reason *why)
 	heir.config.safety = MR_SAFETY_POISON;
 	heir.claims = true;
 	start_heir();
-	err = mr_dataplane_offer(dp, old_fd, why);
+	err = mr_dataplane_offer(dp, old_fd, 0, why);
 	if (err == 0)
 		err = mr_dataplane_hand_over(dp, put, NULL, why);
 	pthread_join(heir.thread, NULL);
@@ -418,7 +419,7 @@ PLANE_TEST(ports_stay_as_they_are_after_an_offer)
 	begin_heir();
 	heir.ends_early = true;
 	start_heir();
-	assert_int_equal(mr_dataplane_offer(dp, old_fd, &why), 0);
+	assert_int_equal(mr_dataplane_offer(dp, old_fd, 0, &why), 0);
 	assert_int_equal(mr_port_open(ctx, "null:", &config, &port, &why),
 			 -EBUSY);
 	assert_int_equal(mr_port_reopen(dp->ports[1], &why), -EBUSY);

@@ -37,7 +37,7 @@ static void run_old(const struct mr_dataplane_config *config, int fd)
 
 	open_plane(config);
 	send_all_kinds(frames, &n);
-	check(mr_dataplane_offer(dp, fd, &why), &why);
+	check(mr_dataplane_offer(dp, fd, 0, &why), &why);
 	/* The recorder does not take it. */
 	(void)mr_dataplane_hand_over(dp, put_greeting, NULL, &why);
 	close_plane();

@@ -107,7 +107,7 @@ static uint32_t take_over(uint32_t n)
 		struct nat_maps *copy;
 		struct mr_reason why = { "" };
 
-		if (nat_maps_copy(fixture.ctx, parcel, i, &copy, &why) < 0)
+		if (nat_maps_copy(new.maps[i % n], parcel, i, &copy, &why) < 0)
 			fail_msg("%s", why.text);
 		n_ended += nat_maps_take(new.maps, n, copy, fixture.now_s,
 					 &is_converted);
@@ -515,7 +515,7 @@ static struct mr_reason refusal(const char *name, const void *bytes, size_t n)
 	mr_parcel_put(parcel, name, 1, bytes, n);
 	nat_maps_put(old.maps[0], parcel, 0);
 	parcel = carry(fixture.ctx, parcel);
-	assert_int_equal(nat_maps_copy(fixture.ctx, parcel, 0, &copy, &why),
+	assert_int_equal(nat_maps_copy(fixture.maps, parcel, 0, &copy, &why),
 			 -EPROTO);
 	mri_parcel_destroy(parcel);
 	return why;
@@ -579,7 +579,7 @@ TEST_FIXTURE(a_missing_entry_is_named)
 	start_old(1);
 	nat_maps_put(old.maps[0], parcel, 0);
 	parcel = carry(fixture.ctx, parcel);
-	assert_int_equal(nat_maps_copy(fixture.ctx, parcel, 1, &copy, &why),
+	assert_int_equal(nat_maps_copy(fixture.maps, parcel, 1, &copy, &why),
 			 -ENOENT);
 	assert_reason_has(&why, "1/state");
 	mri_parcel_destroy(parcel);

@@ -118,7 +118,7 @@ static int hand_over(const char *text)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds), 0);
 	heir.fd = fds[1];
 	assert_int_equal(pthread_create(&thread, NULL, inherit, NULL), 0);
-	err = mr_dataplane_offer(old.plane.open, fds[0], &why);
+	err = mr_dataplane_offer(old.plane.open, fds[0], 0, &why);
 	if (err == 0)
 		err = mr_dataplane_hand_over(old.plane.open, put_all, &old,
 					     &why);

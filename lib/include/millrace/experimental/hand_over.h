@@ -43,6 +43,9 @@ MR_BEGIN_DECLS
  * mr_dataplane_take_over(). The workers run on. Until mr_dataplane_hand_over(),
  * ports cannot be opened, opened again, or get queues (-EBUSY).
  *
+ * @param n_bytes  about how much state mr_dataplane_hand_over() will put. Memory
+ *                 for it is allocated now, since that takes longer than writing
+ *
  * @return 0, or
  *   -ENOTSUP     a port cannot be handed over, or the region has other pools
  *   -EPROTO      the other process needs another format
@@ -51,9 +54,10 @@ MR_BEGIN_DECLS
  *
  * Owner:  the caller, of the socket, which stays open until
  *         mr_dataplane_hand_over() or mr_dataplane_close() has returned.
- * Thread: as mr_dataplane_open(). Cost: a few ms.
+ * Thread: as mr_dataplane_open(). Cost: a few ms, and the memory's.
  */
 MR_API int mr_dataplane_offer(struct mr_dataplane *dp, int socket_fd,
+			      uint64_t n_bytes,
 			      struct mr_reason *reterr_reason);
 
 /**
