@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mrctl upgrade with other kinds of ports, frames and hosts, and many in a row."""
+import json
 import os
 import signal
 import subprocess
@@ -40,9 +41,9 @@ def test_frames_of_several_entries(lab):
 def test_indices_wrap_in_flight(lab, star, kind, ring):
     """Those of a virtio ring, at 2^16."""
     line, peer = new_line(lab, star, kind, ring, "")
-    line.exchange(10)
-    sent, got = line.stream((1 << 16) - 10 - 32)()
-    assert got == sent
+    for _ in range(131):
+        line.exchange(500)
+    line.exchange((1 << 16) - 65500 - 32)
     peer.process.send_signal(signal.SIGSTOP)
     frames = frames_of(0, 64)
     line.wires[0].send_all(frames)
@@ -109,10 +110,12 @@ def test_the_nat_follows_a_new_mac_address_afterwards(lab):
     chain.stop_last()
 
 
-def ask_upgrade(lab, control, *wrap):
-    done = subprocess.run([*wrap, CTL, "--control", control, "upgrade"], text=True,
+def ask_upgrade(control, *wrap):
+    """The pid of the new process."""
+    done = subprocess.run([*wrap, CTL, "--control", control, "--json", "upgrade"], text=True,
                           capture_output=True, check=False, timeout=limit(60))
     assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["pid"]
 
 
 def test_where_memory_cannot_be_executed(lab, star):
@@ -124,7 +127,7 @@ def test_where_memory_cannot_be_executed(lab, star):
         "unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
         'echo 2 >/proc/sys/vm/memfd_noexec || exit 9; "$@"; exit $?', "sh"])
     lab.checks.clear()
-    ask_upgrade(lab, control)
+    ask_upgrade(control)
 
 
 def test_in_a_user_namespace(lab, star):
@@ -136,7 +139,10 @@ def test_in_a_user_namespace(lab, star):
     with tempfile.TemporaryDirectory() as folder:
         os.chown(folder, NOBODY, NOBODY)
         control = f"{folder}/sock"
-        Forwarder(lab, star.middle, "null:", "null:", options=["--control", control],
-                  wrap=[*user, *unshare])
+        first = Forwarder(lab, star.middle, "null:", "null:", options=["--control", control],
+                          wrap=[*user, *unshare])
         lab.checks.clear()
-        ask_upgrade(lab, control, *user)
+        pid = ask_upgrade(control, *user)
+        assert first.process.wait(limit(10)) == 0
+        os.kill(pid, signal.SIGINT)
+        os.waitpid(pid, 0)
