@@ -7,15 +7,18 @@ checked on the wire is compared with frames made here, not with what the
 driver says about itself; and the IOMMU of the guest reports a device that
 writes where it may not.
 """
+import re
+
 import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
-from conftest import boot, check_log, forget_log
+from conftest import PROGRAMS, boot, check_log, forget_log
 from forwarder import end_l2fwd, last_snapshot, start_l2fwd
 from guest import Nic
 from lib import invariants
 from lib.namespaces import wait_until
+from lib.process import CTL
 from lib.wire import frame
 from probe import check_idle, opened
 from traffic import (WINDOW, Traffic, all_lengths, cut_link, echo, exchange,
@@ -27,6 +30,13 @@ SPEC = "xdp:nic0,mode=zc"
 @pytest.fixture(scope="module")
 def machine():
     with boot([Nic("nic0"), Nic("nic1")]) as guest:
+        yield guest
+
+
+@pytest.fixture
+def with_ctl():
+    with boot([Nic("nic0"), Nic("nic1")], [*PROGRAMS, CTL]) as guest:
+        forget_log(guest)
         yield guest
 
 
@@ -191,6 +201,25 @@ def test_l2fwd(guest):
         for queue in port["queues"]:
             assert queue["events"]["tx_foreign_copied"] == 0
             assert queue["events"]["tx_edge_copied"] == 0
+
+
+def test_upgrade(with_ctl):
+    """Frames in zero-copy rings go to the next process, twice."""
+    guest = with_ctl
+    wires = guest.wires["nic0"], guest.wires["nic1"]
+    start_l2fwd(guest, "--control /tmp/sock", SPEC, "xdp:nic1,mode=zc")
+    for _ in range(2):
+        guest.start("mrctl --control /tmp/sock upgrade")
+        exchange(*wires, all_lengths(3000))
+        status, text = guest.finish()
+        assert status == 0, text
+    exchange(*wires, all_lengths(1000))
+    final = end_l2fwd(guest, int(re.search(r"process (\d+)", text)[1]))
+    for port in final["ports"]:
+        assert port["mode"] == "zc", port
+        assert invariants.total(port, "rx", "received") == 7000
+        assert invariants.total(port, "tx", "completed") == 7000
+    check_log(guest)
 
 
 @pytest.mark.parametrize("mode", ["copy", "zc"])
