@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The successor is a child with the same arguments, credentials and cgroup. A
- * variable of its environment has the number of its end of a socketpair, so
- * nobody else can take over.
+ * The successor is a child with the same arguments, credentials and cgroup. An
+ * environment variable has the number of its end of a socketpair. No other
+ * process has that end, so no other can take over.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -116,7 +116,7 @@ void upgrade_tell_start(const struct dataplane *plane)
 {
 	const uint64_t now_ns = mr_ctx_now_ns(plane->ctx);
 
-	/* Only for the answer to the user. */
+	/* This is only for the answer to the user. */
 	if (plane->is_taken_over)
 		(void)send(upgrade_fd(), &now_ns, sizeof(now_ns),
 			   MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -174,8 +174,9 @@ static uint64_t now_ns(const struct upgrade *upgrade)
 }
 
 /*
- * Whether only its user or root can change what is at a path. The owner of "/"
- * counts as root: in a user namespace, that is how root of the machine looks.
+ * Whether only the program's user or root can change what is at a path. The
+ * owner of "/" counts as root: in a user namespace, the machine's root has no
+ * other number.
  */
 static bool is_safe(const char *path, mode_t type)
 {
@@ -189,7 +190,7 @@ static bool is_safe(const char *path, mode_t type)
 		(type == S_IFDIR && found.st_mode & S_ISVTX));
 }
 
-/* Resolve links: what is checked is what runs. */
+/* Resolve links, so that the file that was checked is the one that runs. */
 static int check_binary(const char *binary, char path[PATH_MAX],
 			struct mr_reason *ret_why)
 {
@@ -214,7 +215,7 @@ static int check_binary(const char *binary, char path[PATH_MAX],
 				    path);
 }
 
-/* The path of this program: what is there now may be newer. */
+/* The path of this program. The file there may be newer by now. */
 static int own_path(char path[PATH_MAX], struct mr_reason *ret_why)
 {
 	static const char gone[] = " (deleted)";
@@ -265,8 +266,8 @@ static int own_arguments(char ***ret_words)
 	return err;
 }
 
-/* The environment with our variables. Its strings are not copied; and setenv()
- * would race with other threads' getenv(). NULL: no memory. */
+/* The environment and our variables; the strings are not copied. setenv() would
+ * race with getenv() in other threads. NULL: no memory. */
 static char **make_environment(char *sizes)
 {
 	static char variable[] = VARIABLE "=3";
@@ -285,7 +286,7 @@ static char **make_environment(char *sizes)
 	return words;
 }
 
-/* Without the signals that this process has blocked. */
+/* The child does not inherit the signals that this process has blocked. */
 static int spawn_with(const char *path, int child_fd, char **arguments,
 		      char **environment, pid_t *ret_pid)
 {
@@ -299,7 +300,7 @@ static int spawn_with(const char *path, int child_fd, char **arguments,
 	posix_spawn_file_actions_init(&actions);
 	posix_spawnattr_setsigmask(&attributes, &none);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-	/* The copy is not close-on-exec. */
+	/* The child's copy is not close-on-exec. */
 	err = posix_spawn_file_actions_adddup2(&actions, child_fd, CHILD_FD);
 	if (err == 0)
 		err = posix_spawn(ret_pid, path, &actions, &attributes,
@@ -394,7 +395,7 @@ static void put_all(struct mr_parcel *parcel, void *opaque)
 	const struct upgrade *upgrade = opaque;
 	const struct run_config *config = upgrade->config;
 
-	/* Of CLOCK_MONOTONIC, which all processes share. */
+	/* All processes share CLOCK_MONOTONIC. */
 	mr_parcel_put(parcel, "start_ns", 0, upgrade->start_ns,
 		      sizeof(*upgrade->start_ns));
 	mr_parcel_enter(parcel, "app");
@@ -404,7 +405,7 @@ static void put_all(struct mr_parcel *parcel, void *opaque)
 		control_put(config->control, parcel);
 }
 
-/* When the successor's workers started; if it does not say, now. */
+/* When the successor's workers started. If it does not tell, use now. */
 static uint64_t hear_start(const struct upgrade *upgrade)
 {
 	struct pollfd ready = { .fd = upgrade->fd, .events = POLLIN };
@@ -417,7 +418,8 @@ static uint64_t hear_start(const struct upgrade *upgrade)
 	return now_ns(upgrade);
 }
 
-/* Stop, and hand over. False: this process goes on, or cannot. */
+/* Stop the workers, and hand over. False: this process continues, or exits if it
+ * cannot. */
 static bool hand_over(struct upgrade *upgrade)
 {
 	const struct run_config *config = upgrade->config;

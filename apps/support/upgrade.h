@@ -18,20 +18,20 @@
 
 struct run_config;
 
-/* The socket to the process that started this one to take over; -1: none. It
- * stays open as long as the process. */
+/* The socket to the process that started this one to take over; -1: none. It is
+ * never closed. */
 int upgrade_fd(void);
 /* What its expect_state() has said; NULL: nothing. */
 const char *upgrade_sizes(void);
 /* Tell that process why this one ends. */
 void upgrade_refuse(const char *why);
 
-/* In the new process: get the state, with the time when the first process
- * started, and own the data plane. 0, or -1 with a message for the user. */
+/* In the new process: receive the state and the time when the first process
+ * started, and become the owner. 0, or -1 with a message for the user. */
 int upgrade_take(const struct run_config *config, uint64_t *ret_start_ns,
 		 struct mr_reason *ret_why);
 
-/* The workers have started: tell it when. */
+/* Tell the old process that the workers have started, and when. */
 void upgrade_tell_start(const struct dataplane *plane);
 
 /* In the old process. */
@@ -41,13 +41,14 @@ struct upgrade;
 struct upgrade *upgrade_create(const struct run_config *config,
 			       const uint64_t *start_ns);
 void upgrade_destroy(struct upgrade *upgrade);
-/* The socket to the successor, to be watched; -1: none. */
+/* The socket to the successor, for poll(); -1: none. */
 int upgrade_socket(const struct upgrade *upgrade);
-/* It is readable, or time has passed. True: the successor has everything. */
+/* Call this if the socket is readable, and regularly. True: the successor has
+ * taken over. */
 bool upgrade_serve(struct upgrade *upgrade);
-/* The program ends before its successor has everything: end that, too. */
+/* The program ends before its successor has taken over: kill that, too. */
 void upgrade_cancel(struct upgrade *upgrade);
-/* Whether a successor is starting: ports and settings stay as they are
+/* Whether a successor is starting. Ports and settings must not change
  * meanwhile. NULL is allowed. */
 bool upgrade_is_running(const struct upgrade *upgrade);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Parcels: entries one after the other in a memfd, and fds in messages.
+ * Parcels: a memfd with one entry after the other, and fds in messages.
  *
  *     memfd, sealed:  entry, its bytes | entry, its bytes | ...
  *     socket:         struct head with the memfd
  *                     then the other fds, up to FDS_PER_MESSAGE at a time
  *
- * The receiver maps the memfd, so that large entries cost no copy, and checks
- * all entries before anybody looks for one: the sender may be another release.
+ * The receiver maps the memfd, so large entries are not copied. It checks all
+ * entries at first, since the sender may be another release.
  *
  * Source: unix(7), memfd_create(2), fcntl(2) (F_ADD_SEALS).
  */
@@ -54,7 +54,7 @@ struct entry {
 
 _Static_assert(sizeof(struct entry) == 56, "the format");
 
-/* Bytes that lie elsewhere. */
+/* Bytes that are not copied into the parcel. */
 struct lent {
 	uint64_t at; /* of the parcel's own bytes: they come before these */
 	const uint8_t *bytes;
@@ -321,14 +321,14 @@ int mri_parcel_send(const struct mr_parcel *parcel, int socket_fd,
 
 /* ---- received ---- */
 
-/* Where a parcel comes from, and until when. */
+/* Where a parcel comes from, and the deadline. */
 struct source {
 	const struct mr_ctx *ctx;
 	int socket_fd;
 	uint64_t end_ns;
 };
 
-/* 0: it is readable; or -errno. A signal does not end it. */
+/* Wait until it is readable, also after a signal. 0 or -errno. */
 static int wait_for(const struct source *source)
 {
 	struct pollfd ready = { .fd = source->socket_fd, .events = POLLIN };
@@ -426,7 +426,7 @@ bool mri_is_sealed(int fd, int seals)
 	return found >= 0 && (found & seals) == seals;
 }
 
-/* Map the memfd, which nobody can change any more. */
+/* Map the memfd. Its seals keep everybody from changing it. */
 static int map_bytes(struct mr_parcel *parcel, int fd, uint64_t n_bytes)
 {
 	struct stat found;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parcels, for the layers that send and receive them. */
+/* Create, send and receive parcels. */
 #ifndef BASE_PARCEL_H
 #define BASE_PARCEL_H
 
@@ -9,9 +9,9 @@
 
 struct mr_ctx;
 
-/* Empty, to be filled. NULL: no memory. */
+/* An empty parcel. NULL: no memory. */
 struct mr_parcel *mri_parcel_create(const struct mr_ctx *ctx);
-/* Closes the received fds that nobody took. NULL is allowed. */
+/* Also closes received fds that were not taken. NULL is allowed. */
 void mri_parcel_destroy(struct mr_parcel *parcel);
 
 /* Allocate memory now for what mri_parcel_send() will write: about n_bytes. */
@@ -22,8 +22,8 @@ void mri_parcel_reserve(struct mr_parcel *parcel, uint64_t n_bytes);
 int mri_parcel_send(const struct mr_parcel *parcel, int socket_fd,
 		    struct mr_reason *reterr_reason);
 
-/* Receive and check one: 0; -ECONNRESET: the other side is gone; -ETIMEDOUT;
- * -EPROTO: it is not a parcel, or of another format. */
+/* Receive and check one: 0; -ECONNRESET: the other process has exited;
+ * -ETIMEDOUT; -EPROTO: it is no parcel, or has another format. */
 int mri_parcel_receive(const struct mr_ctx *ctx, int socket_fd, int timeout_ms,
 		       struct mr_parcel **ret_parcel,
 		       struct mr_reason *reterr_reason);

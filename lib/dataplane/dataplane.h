@@ -84,7 +84,7 @@ enum {
 	MRI_HAND_DRAIN_MS = 5,    /* of tx rings */
 	MRI_HAND_OWNER_BYTES = 4096,
 };
-/* Ports and pages belong to the other process, or to this one. */
+/* Whether ports and pages belong to the other process. */
 void mri_dataplane_set_away(struct mri_dataplane *dp, bool is_away);
 
 /* A parcel with one entry: a question, an answer, or "why" with a reason. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The old process's side of a hand-over, and what both sides share.
+ * The old process's side of a hand-over, and code that both sides use.
  *
- * The owner's word decides. The new process may touch the rings after it has
- * changed OFFERED to NEW; the old one again after it has changed OFFERED to
- * OLD. Only one of these changes can succeed, and the old process has stopped
- * before it offers.
+ * A word in shared memory says who may touch the rings. The old process stops,
+ * and then writes OFFERED. The new process may touch the rings after it has
+ * changed OFFERED to NEW, and the old one after it has changed OFFERED to OLD.
+ * Only one of these changes can succeed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -100,7 +100,7 @@ void mri_hand_close(struct mri_hand_over *hand)
 
 /* ---- the offer ---- */
 
-/* The other process must read what we write. */
+/* Check that the other process can read the format that we write. */
 static int hear_hello(const struct mri_dataplane *dp,
 		      struct mr_reason *reterr_reason)
 {
@@ -156,7 +156,7 @@ int mri_hand_send_offer(const struct mri_dataplane *dp,
 	return err;
 }
 
-/* The offer has come to nothing. Tell the other side, if it listens. */
+/* The offer has failed. Tell the other process, if it still listens. */
 static void end_offer(struct mri_dataplane *dp, const char *why)
 {
 	(void)mri_hand_say(dp->base.ctx, dp->hand.socket_fd, "why", 0, why,
@@ -254,7 +254,7 @@ static int send_state(const struct mri_dataplane *dp, mr_dataplane_put_fn *put,
 	return err;
 }
 
-/* Wait until the new process has taken it, is gone, or is too late. */
+/* Wait until the new process has taken over, has exited, or is too late. */
 static int hear_taken(const struct mri_dataplane *dp,
 		      struct mr_reason *reterr_reason)
 {
@@ -272,7 +272,7 @@ static int hear_taken(const struct mri_dataplane *dp,
 	return err;
 }
 
-/* Take it back. False: it is the new process's. */
+/* Become the owner again. False: the new process is the owner. */
 static bool take_back(const struct mri_hand_over *hand)
 {
 	uint32_t owner = MRI_OWNER_OFFERED;

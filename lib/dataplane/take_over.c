@@ -50,7 +50,7 @@ int mri_hand_check_offer(const struct mr_parcel *parcel,
 	return 0;
 }
 
-/* The ports of the offer, and the word that says whose they are. */
+/* Check the offer, and map the word that says who owns the ports. */
 static int read_offer(struct mr_parcel *parcel,
 		      const struct mr_dataplane_config *config,
 		      struct mri_hand_over *hand,
@@ -74,7 +74,7 @@ static int read_offer(struct mr_parcel *parcel,
 				  mr_strerror(-err));
 }
 
-/* Hello, and the offer. */
+/* Send hello, and receive the offer. */
 static int get_offer(int socket_fd, const struct mr_dataplane_config *config,
 		     struct mr_parcel **ret_parcel, struct mri_hand_over *hand,
 		     struct mr_reason *reterr_reason)
@@ -122,7 +122,7 @@ int mr_dataplane_take_over(int socket_fd,
 	return 0;
 }
 
-/* Counters of workers go on. There may be another number of workers now. */
+/* Continue the workers' counters. The number of workers may differ. */
 static void take_workers(const struct mri_dataplane *dp)
 {
 	char name[MR_PARCEL_NAME_BYTES];
@@ -151,7 +151,7 @@ int mr_dataplane_take_state(struct mr_dataplane *base,
 	if (hand->owner == NULL || hand->parcel != NULL)
 		return mr_fail(reterr_reason, -EINVAL,
 			       "the data plane was not taken over");
-	/* It may be a page that a device has. */
+	/* A device may have that page. */
 	if (!mri_pool_is_untouched(base->pool))
 		return mr_fail(reterr_reason, -EBUSY,
 			       "pages were allocated, which the other process "
@@ -188,7 +188,7 @@ int mr_dataplane_own(struct mr_dataplane *base, struct mr_reason *reterr_reason)
 	mri_dataplane_set_away(dp, false);
 	for (uint32_t p = 0; p < base->n_ports; p++)
 		mri_port_own(dp->ports[p]);
-	/* Even if it is gone by now. */
+	/* It may have exited by now. */
 	(void)mri_hand_say(base->ctx, dp->hand.socket_fd, "taken", 0, NULL, 0,
 			   NULL);
 	mri_hand_close(&dp->hand);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A region for the process that takes over: the same segments at the same
- * addresses in it. Only the base differs, and no address depends on it.
+ * A region in the process that takes over. The segments are the same, at the
+ * same addresses in the region. Only the base differs, and addresses do not
+ * depend on it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -63,7 +64,7 @@ void mri_region_put(const struct mr_region *region, struct mr_parcel *parcel)
 	mr_parcel_put(parcel, "region", LAYOUT, &image, sizeof(image));
 }
 
-/* Map segment i, which begins at `end` at the lowest. */
+/* Map segment i, which begins at `end` or later. */
 static int take_segment(struct mr_region *region, const struct image *image,
 			uint32_t i, uint64_t end, struct mr_parcel *parcel)
 {

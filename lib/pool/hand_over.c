@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hand over a pool. Caches and depot stay behind: whatever no device has is
- * free in the next process, so no page is lost, whoever had it.
+ * Hand over a pool. Caches and the depot are not handed over: all pages that no
+ * device has are free in the new process, so no page is lost.
  *
- * Posted references travel as one word each: the address, and in the lowest
- * byte 0 for a page, or 1 + the order of a block.
+ * A posted reference is one word: the address, and in the lowest byte 0 for a
+ * page, or 1 + the order of a block.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -127,7 +127,7 @@ int mri_pool_take(struct mr_ctx *ctx, const struct mr_pool_config *wanted,
 				      reterr_reason);
 	if (err < 0)
 		return err;
-	/* Each page lies in a segment: the pool does not look again. */
+	/* Check that each page lies in a segment. The pool does not check. */
 	for (uint64_t page = 0; page < image.n_pages; page++)
 		if (!mr_region_find(region,
 				    image.addr + page * image.page_bytes,
@@ -196,7 +196,7 @@ void mr_pool_put_posted(const struct mr_pool *pool, struct mr_parcel *parcel,
 
 		posted[i] = addrs[i] << 8 | kind;
 	}
-	/* Without memory the entry is missing, and sending fails. */
+	/* Without memory there is no entry, and sending fails. */
 	mr_parcel_put(parcel, posted != NULL ? name : "", POSTED_LAYOUT, posted,
 		      posted != NULL ? n * sizeof(posted[0]) : 0);
 	mr_free(pool->ctx, posted);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A pool for the process that takes over. It has the pages of the old one, and
- * all of them are free but those that ports claim, because a device has them.
+ * A pool in the process that takes over. It has the same pages. All are free
+ * except those that ports claim because a device has them.
  */
 #ifndef POOL_HAND_OVER_H
 #define POOL_HAND_OVER_H
@@ -9,7 +9,7 @@
 #include "base/parcel.h"
 #include "pool/pool.h"
 
-/* As much of a pool as does not follow from its configuration. */
+/* What the configuration of a pool does not say. */
 struct mri_pool_image {
 	uint64_t addr, granule_bytes;
 	uint32_t page_bytes, headroom_bytes, tailroom_bytes, magazine_pages;
@@ -27,25 +27,25 @@ struct mri_pool_image {
 	} segments[MRI_PAGE_SEGMENTS];
 };
 
-/* Put the pool and its region. -ENOTSUP: the region has others. */
+/* Add the pool and its region. -ENOTSUP: the region has other pools. */
 int mri_pool_put(const struct mr_pool *pool, struct mr_parcel *parcel,
 		 struct mr_reason *reterr_reason);
 /*
- * Make it again; it is away. config has the sizes that the program wants now:
- * -EINVAL, if they differ. -EPROTO, -ENOMEM.
+ * Create the pool from a parcel, with is_away set. config has the sizes that the
+ * program wants now. -EINVAL: they differ; -EPROTO, -ENOMEM.
  */
 int mri_pool_take(struct mr_ctx *ctx, const struct mr_pool_config *config,
 		  struct mr_parcel *parcel, struct mr_pool **ret_pool,
 		  struct mr_reason *reterr_reason);
-/* Whether no page was taken from it. */
+/* Whether no page is allocated. */
 static inline bool mri_pool_is_untouched(const struct mr_pool *pool)
 {
 	return mri_page_alloc_n_free(&pool->page_alloc) ==
 	       mri_pool_population(pool);
 }
 
-/* Until it is thawed, segments are neither added nor removed, and ports neither
- * opened nor opened again. */
+/* While a pool is frozen, no segment is added or removed, and no port is
+ * opened. */
 void mri_pool_freeze(struct mr_pool *pool, bool is_frozen);
 /* -EBUSY: it is frozen. */
 int mri_pool_check_frozen(const struct mr_pool *pool,

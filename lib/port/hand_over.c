@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hand over a port: its spec, counters and settings; the driver adds the rest.
- */
+/* Hand over a port: spec, counters and settings. The driver adds the rest. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +11,7 @@
 #include "port/offload.h"
 #include "port/open.h"
 
-/* The layouts of structs of the library: they change with their sizes. */
+/* Layout versions of the library's structs. */
 enum {
 	SPEC_LAYOUT = 1,
 	SETTINGS_LAYOUT = 1,
@@ -155,7 +154,7 @@ static void put_settings(const struct mr_port *port, struct mr_parcel *parcel)
 		      kept->n_drops * sizeof(kept->drops[0]));
 }
 
-/* A frame that waits in front of the driver stays behind. */
+/* A frame that waits for the driver is not handed over. */
 static struct mr_tx_stats tx_stats_of(const struct mr_txq *txq)
 {
 	struct mr_tx_stats stats = txq->stats;
@@ -189,7 +188,7 @@ int mri_port_give(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,
 {
 	int err;
 
-	/* It may have changed its driver since the offer: it was lost. */
+	/* The port may have lost its device, and its driver, since the offer. */
 	if (port->driver->hand_over == NULL)
 		return mr_fail(reterr_reason, -ENODEV, "%s: the device is gone",
 			       port->info->name);
@@ -237,7 +236,7 @@ static void *copy_entry(const struct mr_port *port,
 	return copy != NULL ? memcpy(copy, bytes, *ret_n_bytes) : NULL;
 }
 
-/* The device has them already; a port that is opened again needs them. */
+/* The device has these settings. They are for when the port is opened again. */
 static int get_settings(struct mr_port *port, const struct mr_parcel *parcel,
 			struct mr_reason *reterr_reason)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An open port goes from one process to the next: what is the same for all
- * drivers. Entries of port i are in the folder "port/i".
+ * Hand an open port to another process: the part that all drivers share. The
+ * entries of port i are in the folder "port/i".
  */
 #ifndef PORT_HAND_OVER_H
 #define PORT_HAND_OVER_H
@@ -9,17 +9,17 @@
 #include <millrace/driver.h>
 #include <millrace/experimental/driver_hand_over.h>
 
-/* -ENOTSUP: the driver cannot, or not with this port. */
+/* -ENOTSUP: the driver cannot hand over ports, or not this one. */
 int mri_port_offer(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,
 		   struct mr_reason *reterr_reason);
-/* Open it from an offer. -EINVAL: the spec is not that of the offer. */
+/* Open a port from an offer. -EINVAL: the offer has another spec. */
 int mri_port_take(struct mr_ctx *ctx, const char *text,
 		  const struct mr_port_config *config, uint32_t i,
 		  struct mr_parcel *parcel, struct mr_port **ret_port,
 		  struct mr_reason *reterr_reason);
-/* The device is this process's now. */
+/* This process owns the device now. */
 void mri_port_own(struct mr_port *port);
-/* Into the folder of a port that is being taken over. */
+/* Enter the folder of a port that is being taken over. */
 void mri_port_enter(const struct mr_port *port, struct mr_parcel *parcel);
 
 /* rules_hand_over.c, in the folder of the set's first port. The set has the

@@ -41,7 +41,7 @@ OPTIONS = [
     Option("filter", "EXPR", "capture, trace: only frames that match (pcap-filter(7))"),
     Option("write", "FILE", "capture: write pcapng; - is standard output"),
     Option("snap", "N", "capture: N bytes of each frame (default all)"),
-    Option("binary", "PATH", "upgrade: the new program (default: its own path)"),
+    Option("binary", "PATH", "upgrade: the file to run (default: the program's path)"),
     Option("sort", "BY", "watch: sort ports by name, rx, tx or drops"),
 ]
 START_S = 45  # for the new program; it has 30 to start

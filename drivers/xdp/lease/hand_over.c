@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A port of another process: it has the same sockets, rings, program and maps,
- * because all of them are fds. A ring that both map has its positions in it;
- * what only the process knew is in the parcel.
+ * Hand a port to another process. Sockets, program and maps are fds, so the new
+ * process has the same ones. Both processes map the rings, which contain their
+ * positions. The parcel has what was only in the old process's memory.
  *
  *     offer   the lease, the interface, the program with its filter
- *     give    tx entries not completed, settings, and once more what a setting
- *             may have changed since
+ *     give    tx entries that are not completed, settings, and what settings
+ *             may have changed since the offer
  *
- * Not handed over: a program of the option prog or in libxdp's dispatcher,
- * because their libraries have state in the process.
+ * Programs of the option prog or in libxdp's dispatcher cannot be handed over,
+ * because the libraries that load them have state in the process.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ enum {
 	STATE_LAYOUT = 1,  /* of struct state */
 };
 
-/* The interface as it is now. */
+/* The current state of the interface. */
 struct link_state {
 	uint32_t mtu_bytes, speed_mbps;
 	uint8_t mac[6], is_up, reserved;
@@ -193,7 +193,7 @@ static bool is_lease(const struct xdp_lease *lease, const struct xdp_port *port)
 	       lease->max_segs >= 1 && lease->max_segs <= MR_MAX_SEGS;
 }
 
-/* The port owns the fds that it got, also on failure. */
+/* The port owns the fds that it has received, also after a failure. */
 static int take_lease(struct xdp_port *port, struct mr_parcel *parcel,
 		      struct mr_reason *reason)
 {

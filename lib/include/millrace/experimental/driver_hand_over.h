@@ -18,31 +18,30 @@ struct mr_spec;
 
 /**
  * @file
- * For driver authors: an open port goes from one process to the next, in two
- * steps. While the old process forwards, the new one opens whatever does not
- * change (offer, take). Then the old one stops, and the rest follows (give,
+ * For authors of drivers: an open port is handed to another process in two
+ * steps. While the old process forwards, the new one opens everything that does
+ * not change (offer, take). Then the old one stops and sends the rest (give,
  * resume).
  *
- * The old process goes on if anything fails, so offer() and give() change
- * nothing. Until mr_port.is_away is cleared, take() and resume() touch no ring
- * and no setting: the device belongs to the other process. close() of a port
- * with is_away frees only what belongs to this process.
+ * If anything fails, the old process continues, so offer() and give() must
+ * change nothing. While mr_port.is_away is set, the device belongs to the other
+ * process: take() and resume() touch no ring and no setting, and close() frees
+ * only what belongs to this process.
  */
 
 struct mr_hand_over_ops {
-	/** Put what stays as it is: fds, sizes, modes. 0, or -ENOTSUP with a
-	 * reason: the port cannot be handed over as it was opened. */
+	/** Add what does not change: fds, sizes, modes. 0, or -ENOTSUP with a
+	 * reason if the port, as it was opened, cannot be handed over. */
 	int (*offer)(struct mr_port *port, struct mr_parcel *parcel,
 		     struct mr_reason *reterr_reason);
-	/** Open the port from it; otherwise the contract of mr_driver.open().
-	 */
+	/** Open the port from the parcel. Otherwise as mr_driver.open(). */
 	int (*take)(struct mr_port *port, const struct mr_spec *spec,
 		    struct mr_parcel *parcel, struct mr_reason *reterr_reason);
-	/** The workers have stopped: put positions of rings and references that
-	 * are posted. 0, or -errno with a reason. */
+	/** The workers have stopped. Add positions in rings and the references
+	 * that the device has. 0, or -errno with a reason. */
 	int (*give)(struct mr_port *port, struct mr_parcel *parcel,
 		    struct mr_reason *reterr_reason);
-	/** Get them, and claim the references. */
+	/** Read the positions, and claim the references. */
 	int (*resume)(struct mr_port *port, struct mr_parcel *parcel,
 		      struct mr_reason *reterr_reason);
 	/** After take(), if the old process was killed at any instruction: find
@@ -54,10 +53,10 @@ struct mr_hand_over_ops {
 };
 
 /**
- * Claim one reference to a page, as mr_pool_claim_posted() claims many, for
- * drivers with a table of their own.
+ * Claim one reference to a page, for drivers that have a table of references
+ * and do not need mr_pool_claim_posted().
  *
- * @return false: it is not a page of the pool, or has too many references
+ * @return false if it is not a page of the pool, or has too many references
  *
  * Owner: the caller, of the reference. Thread: as mr_port_open().
  */

@@ -23,7 +23,7 @@ MR_BEGIN_DECLS
  */
 
 /**
- * Put a table, which stays as it is until the parcel was sent.
+ * Add a table to a parcel. It must not change until the parcel has been sent.
  *
  * Owner: unchanged. Thread: the table's. Cost: negligible.
  */

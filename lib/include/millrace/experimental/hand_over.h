@@ -11,26 +11,27 @@ MR_BEGIN_DECLS
 
 /**
  * @file
- * A running data plane goes from one process to the next: memory, ports and the
- * program's own state. No frame is lost that the rings can hold meanwhile.
+ * Hand a running data plane to another process: its memory, its ports, and the
+ * program's own state. Frames wait in the rings meanwhile, and none is lost
+ * unless a ring fills up.
  *
  *     old process                         new process
  *     mr_dataplane_offer()      <-------  mr_dataplane_take_over()
- *       forwards                            opens all, and its own tables
+ *       forwards                            opens ports, allocates tables
  *     mr_dataplane_wait_ready() <-------  mr_dataplane_take_state()
  *       stops its workers
- *     mr_dataplane_hand_over()  ------->    gets its state
+ *     mr_dataplane_hand_over()  ------->    receives the state
  *       waits, at most 2 s      <-------  mr_dataplane_own()
  *     mr_dataplane_close()                starts its workers
  *
- * At each moment exactly one process may touch the rings. A word that both
- * share says which, and changes by compare-and-swap; whoever is too late leaves
- * the rings alone. If anything fails before mr_dataplane_own(), the old process
- * goes on. docs/design/0014-upgrade.md has the proof.
+ * At any moment only one process may touch the rings. A word in shared memory
+ * says which one, and changes only by compare-and-swap. If anything fails
+ * before mr_dataplane_own(), the old process continues.
+ * docs/design/0014-upgrade.md explains why this is safe.
  *
- * The processes share a connected SOCK_SEQPACKET socket, which whoever starts
- * the new process makes (socketpair(2)). Whoever has its end gets all memory
- * and all ports.
+ * The processes communicate over a connected SOCK_SEQPACKET socket. Whoever
+ * starts the new process creates it with socketpair(2). The process at the
+ * other end gets all memory and all ports, so pass the socket to nobody else.
  *
  * Supported: xdp:, tap:, vhost:, virtio-user: over a socket, null:, and pair:
  * with both ends. Others are refused by name, all but a pair:'s only end before
@@ -38,21 +39,22 @@ MR_BEGIN_DECLS
  */
 
 /**
- * Offer the data plane to the process at the other end of the socket. Call it
- * when the socket is readable: the other process has called
- * mr_dataplane_take_over(). The workers run on. Until mr_dataplane_hand_over(),
- * ports cannot be opened, opened again, or get queues (-EBUSY).
+ * Offer the data plane to the process at the other end of the socket. Call this
+ * when the socket is readable, that is, when the other process has called
+ * mr_dataplane_take_over(). The workers continue. Until
+ * mr_dataplane_hand_over() returns, opening ports and adding queues fails with
+ * -EBUSY.
  *
- * @param n_bytes  about how much state mr_dataplane_hand_over() will put. Memory
- *                 for it is allocated now, since that takes longer than writing
+ * @param n_bytes  about how much state mr_dataplane_hand_over() will
+ *                 send. Its memory is allocated now, since that takes longer than writing to it
  *
  * @return 0, or
  *   -ENOTSUP     a port cannot be handed over, or the region has other pools
- *   -EPROTO      the other process needs another format
- *   -ECONNRESET  it has gone
+ *   -EPROTO      the other process cannot read the format that this one writes
+ *   -ECONNRESET  the other process has exited
  *   -ENOMEM, -errno of the socket
  *
- * Owner:  the caller, of the socket, which stays open until
+ * Owner:  the caller, of the socket, which must stay open until
  *         mr_dataplane_hand_over() or mr_dataplane_close() has returned.
  * Thread: as mr_dataplane_open(). Cost: a few ms, and the memory's.
  */
@@ -61,14 +63,14 @@ MR_API int mr_dataplane_offer(struct mr_dataplane *dp, int socket_fd,
 			      struct mr_reason *reterr_reason);
 
 /**
- * Read the answer to an offer. Call it when the socket is readable again, and
- * stop the workers after it has returned 0: a refusal then costs no pause.
+ * Read the answer to an offer. Call this when the socket is readable again, and
+ * stop the workers only if it returns 0. Then a refusal causes no pause.
  *
  * @return 0, or, with the data plane as before the offer:
- *   -EINVAL      it was not offered
+ *   -EINVAL      the data plane was not offered
  *   -ECANCELED   the other process refused; the reason says why
  *   -ETIMEDOUT   no answer within ten seconds
- *   -ECONNRESET  it has gone
+ *   -ECONNRESET  the other process has exited
  *   -errno of the socket
  *
  * Owner: unchanged. Thread: as mr_dataplane_open().
@@ -81,24 +83,24 @@ MR_API int mr_dataplane_wait_ready(struct mr_dataplane *dp,
 typedef void mr_dataplane_put_fn(struct mr_parcel *parcel, void *opaque);
 
 /**
- * Hand over an offered data plane whose workers have stopped. Calls
- * mr_dataplane_wait_ready() if the caller has not. On success only
- * mr_dataplane_close() is left to do, which then frees what this process has,
- * and touches no device.
+ * Hand over a data plane that was offered and whose workers have stopped. This
+ * calls mr_dataplane_wait_ready() if the caller has not. After success, call
+ * only mr_dataplane_close(), which then frees the memory of this process and
+ * leaves the devices alone.
  *
  * @param put  NULL: the program has no state
  *
  * @return 0, or, with the data plane as before:
- *   -EINVAL      it was not offered
+ *   -EINVAL      the data plane was not offered
  *   -ECANCELED   the other process refused; the reason says why
- *   -ETIMEDOUT   it did not take it within two seconds
- *   -ECONNRESET  it has gone
+ *   -ETIMEDOUT   the other process did not take over within two seconds
+ *   -ECONNRESET  the other process has exited
  *   -ENODEV      a port has lost its device
  *   -ENOMEM, -errno of the socket
  *
  * Owner:  the other process, of all ports and pages.
  * Thread: as mr_dataplane_open().
- * Cost:   tx rings are drained for at most 5 ms; then it depends on the state.
+ * Cost:   at most 5 ms for draining tx rings; the rest depends on the state.
  */
 MR_API int mr_dataplane_hand_over(struct mr_dataplane *dp,
 				  mr_dataplane_put_fn *put, void *opaque,
@@ -106,21 +108,22 @@ MR_API int mr_dataplane_hand_over(struct mr_dataplane *dp,
 
 /**
  * Open the data plane of the process at the other end of the socket, which
- * still has it. The workers may not be started yet, the ports not used, and no
- * page allocated: mr_dataplane_take_state() refuses that with -EBUSY.
+ * still owns it. Until mr_dataplane_own() returns, start no worker and use no
+ * port. Allocate no page before mr_dataplane_take_state(), which otherwise
+ * returns -EBUSY.
  *
  * @param config  as for mr_dataplane_open(); specs, page size, headroom and
  *                tailroom must be those of the other process
  *
  * @return 0, or an error of mr_dataplane_open(), or
- *   -EINVAL     the configuration differs in something that needs a restart
+ *   -EINVAL     the configurations differ in something that requires a restart
  *   -EPROTO     the state has a format or layout that this release cannot read
  *   -ECANCELED  the other process refused; the reason says why
- *   -ETIMEDOUT  it does not answer within ten seconds
+ *   -ETIMEDOUT  no answer within ten seconds
  *
- * Owner:  the caller, of the socket, which stays open until mr_dataplane_own()
- *         or mr_dataplane_close() has returned; mr_dataplane_close() leaves the
- *         devices alone.
+ * Owner:  the caller, of the socket, which must stay open until
+ *         mr_dataplane_own() or mr_dataplane_close() has returned;
+ *         mr_dataplane_close() leaves the devices alone.
  * Thread: as mr_dataplane_open().
  */
 MR_API int mr_dataplane_take_over(int socket_fd,
@@ -129,11 +132,11 @@ MR_API int mr_dataplane_take_over(int socket_fd,
 				  struct mr_reason *reterr_reason);
 
 /**
- * Have the other process stop, and get its state. From here on frames wait.
+ * Make the other process stop, and receive its state. From now on, frames wait.
  *
- * @param[out] ret_parcel  with what mr_dataplane_put_fn put
+ * @param[out] ret_parcel  with the entries of mr_dataplane_put_fn
  *
- * @return 0, or as mr_dataplane_take_over(): close the data plane then
+ * @return 0, or an error of mr_dataplane_take_over(); then close the data plane
  *
  * Owner:  the data plane, of the parcel, until mr_dataplane_own().
  * Thread: as mr_dataplane_open().
@@ -143,10 +146,10 @@ MR_API int mr_dataplane_take_state(struct mr_dataplane *dp,
 				   struct mr_reason *reterr_reason);
 
 /**
- * Make the data plane this process's.
+ * Become the owner of the data plane.
  *
- * @return 0: start the workers; or -ECANCELED: it took too long, and the other
- *         process went on; close the data plane
+ * @return 0: start the workers; or -ECANCELED: this took too long, and the
+ *         other process has continued; close the data plane
  *
  * Thread: as mr_dataplane_open().
  */
@@ -179,8 +182,8 @@ MR_API int mr_dataplane_keep(struct mr_dataplane *dp, int *ret_socket_fd,
 			     struct mr_reason *reterr_reason);
 
 /**
- * Open the data plane of a process that was killed, with the frames that wait in
- * its rings. A burst per queue is lost, and counters begin at zero; the
+ * Open the data plane of a process that was killed, with the frames that wait
+ * in its rings. A burst per queue is lost, and counters begin at zero; the
  * program's own state is the program's business.
  *
  * @param socket_fd  that of mr_dataplane_keep(), from the keeper
@@ -203,8 +206,8 @@ MR_API int mr_dataplane_recover(int socket_fd,
 				struct mr_reason *reterr_reason);
 
 /**
- * Tell the other process why this one gives up, so that its user learns it.
- * mr_dataplane_close() does not.
+ * Tell the other process why this one gives up, so that it can tell its user.
+ * mr_dataplane_close() does not do so.
  *
  * Owner: unchanged. Thread: any.
  */

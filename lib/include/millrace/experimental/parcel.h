@@ -12,12 +12,13 @@ MR_BEGIN_DECLS
 
 /**
  * @file
- * What one process sends to the next when it hands over its data plane: named
- * entries of bytes, and named fds. <millrace/experimental/hand_over.h> makes
- * parcels and sends them; drivers and programs put their state in and take it
- * out. docs/design/0014-upgrade.md describes the format.
+ * What a process sends when it hands over its data plane: named entries of
+ * bytes, and named fds. <millrace/experimental/hand_over.h> creates and sends
+ * parcels; drivers and programs add their state and read it.
+ * docs/design/0014-upgrade.md describes the format.
  *
- * Put functions return nothing: if memory is short, sending fails.
+ * The functions that add entries report no errors. If one of them runs out of
+ * memory, sending the parcel fails.
  */
 
 struct mr_parcel;
@@ -25,15 +26,16 @@ struct mr_parcel;
 enum { MR_PARCEL_NAME_BYTES = 40 }; /**< of a name, with folder and NUL */
 
 /**
- * Put the following names into a folder, also when they are looked up: "port/0"
- * makes "rx" "port/0/rx". "": none, as at first.
+ * Set the folder of the names in later calls, for adding and for finding: in
+ * the folder "port/0", the name "rx" means "port/0/rx". "" is no folder, as at
+ * first.
  *
  * Owner: unchanged. Thread: as mr_port_open(). Cost: negligible.
  */
 MR_API void mr_parcel_enter(struct mr_parcel *parcel, const char *folder);
 
 /**
- * Put a copy of @p n_bytes under a name.
+ * Add an entry with a copy of @p n_bytes.
  *
  * @param layout  version of the layout of the bytes
  *
@@ -43,10 +45,10 @@ MR_API void mr_parcel_put(struct mr_parcel *parcel, const char *name,
 			  uint32_t layout, const void *bytes, size_t n_bytes);
 
 /**
- * Put bytes without a copy: they are read when the parcel is sent, and stay as
- * they are until then.
+ * Add an entry without copying the bytes. They are read when the parcel is
+ * sent, and must not change before.
  *
- * @param name     NULL: they continue the entry that was put last
+ * @param name     NULL: append the bytes to the last entry
  * @param n_bytes  a multiple of 8
  *
  * Owner: unchanged. Thread: as mr_port_open(). Cost: negligible.
@@ -55,9 +57,9 @@ MR_API void mr_parcel_lend(struct mr_parcel *parcel, const char *name,
 			   uint32_t layout, const void *bytes, size_t n_bytes);
 
 /**
- * Put an fd under a name. -1 is put as no fd.
+ * Add an fd. If it is -1, do nothing.
  *
- * Owner:  the caller, who keeps it open until the parcel was sent.
+ * Owner:  the caller, who keeps it open until the parcel has been sent.
  * Thread: as mr_port_open().
  */
 MR_API void mr_parcel_put_fd(struct mr_parcel *parcel, const char *name,
@@ -70,7 +72,7 @@ MR_API void mr_parcel_put_fd(struct mr_parcel *parcel, const char *name,
  *
  * @return 0, or
  *   -ENOENT  there is no such entry
- *   -EPROTO  it has another layout; the reason has both
+ *   -EPROTO  its layout is another one; the reason names both
  *
  * Owner:  the parcel, of the bytes. Thread: as mr_port_open().
  * Cost:   a search of all entries.
@@ -80,7 +82,7 @@ MR_API int mr_parcel_find(const struct mr_parcel *parcel, const char *name,
 			  size_t *ret_n_bytes, struct mr_reason *reterr_reason);
 
 /**
- * The same for an entry of exactly @p n_bytes, which are copied.
+ * Find an entry of exactly @p n_bytes, and copy them.
  *
  * @return as mr_parcel_find(); -EPROTO also if it has another size
  *
@@ -94,7 +96,7 @@ MR_API int mr_parcel_get(const struct mr_parcel *parcel, const char *name,
 /**
  * Take a received fd, which is close-on-exec.
  *
- * @return the fd, or -ENOENT: there is none, or it was taken
+ * @return the fd, or -ENOENT: there is none, or it was taken before
  *
  * Owner: the caller. Thread: as mr_port_open().
  */

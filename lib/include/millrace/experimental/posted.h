@@ -14,14 +14,14 @@ struct mr_pool;
 
 /**
  * @file
- * References that are in use while a pool goes to another process
- * (<millrace/experimental/hand_over.h>): of frames that a device has, or that a
- * program holds in queues. What is not claimed in the new process is free
- * there.
+ * References that stay in use while a pool is handed to another process
+ * (<millrace/experimental/hand_over.h>): those of frames that a device has, or
+ * that the program holds in queues. Pages that the new process does not claim
+ * are free there.
  */
 
 /**
- * Put references: one per address, of frags of any kind.
+ * Add references to a parcel, one per address. The frags may be of any kind.
  *
  * Owner: unchanged. Thread: as mr_port_open(). Cost: negligible per address.
  */
@@ -30,7 +30,7 @@ MR_API void mr_pool_put_posted(const struct mr_pool *pool,
 			       const uint64_t *addrs, uint32_t n);
 
 /**
- * Make them references again, to be freed as usual. After
+ * Take over the references, which are then freed as usual. Call this after
  * mr_dataplane_take_state(), or in a driver's resume().
  *
  * @param[out] ret_addrs  NULL, or room for @p n addresses, in their order
