@@ -9,8 +9,15 @@
 #include <time.h>
 
 #include "support/heir.h"
+#include "virtio_user.h"
 
-enum { N = 20, N_ROUNDS = 5, RING = 64, DEADLINE_MS = 20000 };
+enum {
+	N = 20,
+	N_ROUNDS = 5,
+	RING = 64,
+	MAX_PAGES = 65536,
+	DEADLINE_MS = 20000
+};
 
 extern const struct mr_driver mr_driver_virtio_user;
 
@@ -258,6 +265,57 @@ TEST(a_back_end_that_is_away_is_found_by_the_heir)
 	near.n_sent = 0; /* those are lost, and counted */
 	send_frames(&near, false);
 	receive_frames(&far, &near);
+	close_near();
+}
+
+/* All pages that are free, in addrs[]. */
+static uint32_t take_all(uint64_t *addrs, uint32_t n)
+{
+	uint32_t n_taken = 0;
+
+	while (n_taken < n && mr_frag_alloc_bulk(near.cache, addrs + n_taken, 1,
+						 2048) == 1)
+		n_taken++;
+	return n_taken;
+}
+
+TEST(the_back_end_maps_what_the_heir_adds)
+{
+	static uint64_t addrs[MAX_PAGES];
+	struct mr_port_config config = { .size = sizeof(config) };
+	struct mr_frame frame = { .len = 60 };
+	struct mr_reason why = { "" };
+	struct mr_port *other;
+	uint32_t n;
+
+	open_near("packed=off");
+	assert_int_equal(hand_over(&why), 0);
+	n = take_all(addrs, MAX_PAGES);
+	config.pool = near.pool; /* which grows for a port */
+	if (mr_port_open(near.ctx, "pair:a,ring=4096", &config, &other, &why) <
+	    0)
+		fail_msg("%s", why.text);
+	assert_int_equal(take_all(addrs + n, 1), 1); /* a new one */
+	frame.addr = addrs[n] + 256;
+	*number_at(&near, frame.addr) = near.n_sent++;
+	assert_int_equal(mr_tx_burst(mr_port_txq(near.port, 0), near.cache,
+				     &frame, 1),
+			 1);
+	receive_frames(&far, &near);
+	mr_frag_free_bulk(near.cache, addrs, n);
+	mr_port_close(other);
+	close_near();
+}
+
+TEST(the_kernel_as_back_end_is_refused)
+{
+	struct mr_reason why = { "" };
+
+	open_near("packed=off");
+	((struct virtio_port *)near.port)->user->n_devices = 1; /* as if */
+	assert_int_equal(hand_over(&why), -ECANCELED);
+	assert_reason_has(&why, "the kernel's device serves the process");
+	((struct virtio_port *)near.port)->user->n_devices = 0;
 	close_near();
 }
 
