@@ -108,8 +108,7 @@ int mri_vhost_records_make(struct vhost_port *port,
 {
 	struct vhost_peer *peer = &port->peer;
 	const bool is_packed = vhost_has(peer->features, VIRTIO_F_RING_PACKED);
-	const int fd = mr_fd_guard(memfd_create(
-		"vhost-in-flight", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+	const int fd = mr_memfd_create("vhost-in-flight", 0);
 
 	asked->offset = 0;
 	asked->n_bytes =

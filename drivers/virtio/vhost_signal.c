@@ -34,7 +34,7 @@ static void open_signal(struct vhost_signal *signal)
 {
 	aio_context_t context = 0;
 
-	signal->fd = mr_fd_guard(memfd_create("vhost-signal", MFD_CLOEXEC));
+	signal->fd = mr_memfd_create("vhost-signal", 0);
 	if (signal->fd >= 0 && ftruncate(signal->fd, 1) == 0 &&
 	    syscall(SYS_io_setup, N_ENTRIES, &context) == 0)
 		signal->completions = (struct completions *)context;

@@ -138,8 +138,7 @@ static bool is_file(int fd, uint64_t n_bytes)
 
 static bool make_file(uint64_t n_bytes, int *ret_fd)
 {
-	*ret_fd = mr_fd_guard(
-		memfd_create("virtio-rings", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+	*ret_fd = mr_memfd_create("virtio-rings", 0);
 	return *ret_fd >= 0 && ftruncate(*ret_fd, (off_t)n_bytes) == 0 &&
 	       fcntl(*ret_fd, F_ADD_SEALS,
 		     F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
@@ -162,8 +161,7 @@ static int make_ring_memory(struct virtio_port *port, struct mr_reason *reason)
 	n_bytes = o->n_queues * (n_bytes * ENTRY_BYTES + 6 * OS_PAGE_BYTES);
 	n_bytes =
 		(n_bytes + OS_PAGE_BYTES - 1) & ~(uint64_t)(OS_PAGE_BYTES - 1);
-	if (port->base.is_away &&
-	    !is_file(user->region_fds[0], n_bytes))
+	if (port->base.is_away && !is_file(user->region_fds[0], n_bytes))
 		return mr_fail(reason, -EPROTO,
 			       "%s: the state lacks the memory of the rings",
 			       port->base.info->name);

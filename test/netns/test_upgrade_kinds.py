@@ -18,7 +18,7 @@ from lib.process import CTL
 from test_nat_upgrade import Chain
 from test_upgrade import (  # noqa: F401
     RING, Line, children, upgrade_under_traffic)
-from test_upgrade_vhost import check_peer, new_line
+from test_upgrade_vhost import Peer, check_peer, new_line
 
 N_IN_A_ROW = 300
 
@@ -122,12 +122,15 @@ def test_where_memory_cannot_be_executed(lab, star):
     """vm.memfd_noexec is 2: the setting of a PID namespace."""
     if not Path("/proc/sys/vm/memfd_noexec").exists():
         pytest.skip("before Linux 6.3")
-    control = lab.tmp_path / "sock"
-    Forwarder(lab, star.middle, *star.ports, options=["--control", control], wrap=[
+    control, path = lab.tmp_path / "sock", lab.tmp_path / "vm.sock"
+    peer = Peer(lab, star, f"vhost:{path},unsealed")
+    Forwarder(lab, star.middle, "p0", f"virtio-user:{path}", options=["--control", control], wrap=[
         "unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
         'echo 2 >/proc/sys/vm/memfd_noexec || exit 9; "$@"; exit $?', "sh"])
     lab.checks.clear()
+    peer.says("link up")
     ask_upgrade(control)
+    check_peer(peer)
 
 
 def test_in_a_user_namespace(lab, star):
