@@ -73,7 +73,7 @@ def upgrade_often(line, peer, n_upgrades, n_frames):
         gaps.append(answer["gap_us"])
         time.sleep(GAP_S)
     sent, got = join()
-    print(f"gap: median {sorted(gaps)[len(gaps) // 2]} us, most {max(gaps)} us")
+    print(f"gap: median {sorted(gaps)[len(gaps) // 2]} us, most {max(gaps)} us, stop {line.stop_s:.3f} s")
     check_peer(peer)
     finals = [peer.stop(), line.stop_last()]
     check_all(line, sent, got, max(gaps) / 1e6, *finals)
