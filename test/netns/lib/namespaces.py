@@ -4,6 +4,7 @@
 A Lab owns all that a test makes. Lab.close() takes it away again, whatever
 the test did; what a killed test run has left behind, the next one sweeps.
 """
+import contextlib
 import ctypes
 import itertools
 import json
@@ -116,7 +117,11 @@ class Namespace:
         return run(*self.command(*words), **more)
 
     def delete(self):
-        """Delete it, and with it every interface in it."""
+        """Delete it, and with it every process and every interface in it."""
+        pids = run("ip", "netns", "pids", self.name, check=False).stdout.split()
+        for pid in filter(str.isdigit, pids):  # of an upgrade, perhaps
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
         run("ip", "netns", "delete", self.name, check=False)
 
 
