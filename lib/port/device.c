@@ -5,8 +5,8 @@
 
 #include <millrace/driver.h>
 
-#include "pool/hand_over.h"
 #include "port/events.h"
+#include "port/hand_over.h"
 
 static int refuse_setting(const struct mr_port *port, const char *what,
 			  struct mr_reason *reterr_reason)
@@ -33,7 +33,6 @@ static void note_setting(const struct mr_port *port, enum mri_setting setting,
 {
 	if (port->events == NULL) /* a port of mr-brokerd */
 		return;
-	mri_pool_forget_kept(port->pool);
 	settings_of(port)->is_made[setting] = true;
 	settings_of(port)->values[setting] = value;
 }
@@ -45,7 +44,7 @@ int mr_port_set_promisc(struct mr_port *port, bool on,
 
 	if (port->driver->set_promisc == NULL)
 		return refuse_setting(port, "promiscuous mode", reterr_reason);
-	err = port->driver->set_promisc(port, on, reterr_reason);
+	err = mri_port_change(port)->set_promisc(port, on, reterr_reason);
 	if (err == 0)
 		note_setting(port, MRI_SET_PROMISC, on);
 	return err;
@@ -59,7 +58,7 @@ int mr_port_set_allmulti(struct mr_port *port, bool on,
 	if (port->driver->set_allmulti == NULL)
 		return refuse_setting(port, "reception of all multicast",
 				      reterr_reason);
-	err = port->driver->set_allmulti(port, on, reterr_reason);
+	err = mri_port_change(port)->set_allmulti(port, on, reterr_reason);
 	if (err == 0)
 		note_setting(port, MRI_SET_ALLMULTI, on);
 	return err;
@@ -77,7 +76,7 @@ int mr_port_set_mtu(struct mr_port *port, uint32_t mtu_bytes,
 			       UINT16_MAX);
 	if (port->driver->set_mtu == NULL)
 		return refuse_setting(port, "the MTU", reterr_reason);
-	err = port->driver->set_mtu(port, mtu_bytes, reterr_reason);
+	err = mri_port_change(port)->set_mtu(port, mtu_bytes, reterr_reason);
 	if (err == 0) {
 		note_setting(port, MRI_SET_MTU, mtu_bytes);
 		__atomic_store_n(&port->info->mtu_bytes, mtu_bytes,
@@ -105,7 +104,7 @@ int mr_port_set_mac(struct mr_port *port, const uint8_t mac[6],
 			       mac[4], mac[5]);
 	if (port->driver->set_mac == NULL)
 		return refuse_setting(port, "the MAC address", reterr_reason);
-	err = port->driver->set_mac(port, mac, reterr_reason);
+	err = mri_port_change(port)->set_mac(port, mac, reterr_reason);
 	if (err < 0)
 		return err;
 	memcpy(&value, mac, sizeof(port->info->mac));
@@ -154,12 +153,12 @@ int mr_port_set_mac_filter(struct mr_port *port, const uint8_t (*macs)[6],
 		if (copy == NULL)
 			return -ENOMEM;
 	}
-	err = port->driver->set_mac_filter(port, macs, n, reterr_reason);
+	err = mri_port_change(port)->set_mac_filter(port, macs, n,
+						    reterr_reason);
 	if (err < 0) {
 		mr_free(port->ctx, copy);
 		return err;
 	}
-	mri_pool_forget_kept(port->pool);
 	settings = settings_of(port);
 	mr_free(port->ctx, settings->macs);
 	settings->macs = copy;
@@ -183,12 +182,12 @@ int mr_port_set_filter(struct mr_port *port, const char *expression,
 			  reterr_reason);
 	if (copy == NULL)
 		return -ENOMEM;
-	err = port->driver->set_filter(port, expression, reterr_reason);
+	err = mri_port_change(port)->set_filter(port, expression,
+						reterr_reason);
 	if (err < 0) {
 		mr_free(port->ctx, copy);
 		return err;
 	}
-	mri_pool_forget_kept(port->pool);
 	mr_free(port->ctx, settings_of(port)->filter);
 	settings_of(port)->filter = copy;
 	return 0;
@@ -261,7 +260,7 @@ int mr_port_open_kernel(struct mr_port *port, struct mr_reason *reterr_reason)
 		return mr_fail(reterr_reason, -ENOTSUP,
 			       "%s: driver %s cannot hand frames to the kernel",
 			       port->info->name, port->driver->name);
-	return port->driver->open_kernel(port, reterr_reason);
+	return mri_port_change(port)->open_kernel(port, reterr_reason);
 }
 
 uint32_t mr_port_to_kernel(struct mr_port *port, struct mr_cache *cache,

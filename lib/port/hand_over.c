@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "pool/hand_over.h"
 #include "pool/pool.h"
 #include "port/events.h"
 #include "port/hand_over.h"
@@ -200,6 +201,12 @@ int mri_port_give(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,
 	err = port->driver->hand_over->give(port, parcel, reterr_reason);
 	mr_parcel_enter(parcel, "");
 	return err;
+}
+
+const struct mr_driver *mri_port_change(struct mr_port *port)
+{
+	mri_pool_forget_kept(port->pool);
+	return port->driver;
 }
 
 int mri_port_keep(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,

@@ -6,6 +6,7 @@
 #include <millrace/experimental/port_queues.h>
 
 #include "base/base.h"
+#include "port/hand_over.h"
 
 enum { TCP = 6, UDP = 17 };
 
@@ -65,7 +66,7 @@ int mr_port_set_rss(struct mr_port *port, const struct mr_rss_config *config,
 		return err;
 	if (port->driver->set_rss == NULL)
 		return refuse_steering(port, "RSS", reterr_reason);
-	return port->driver->set_rss(port, &c, reterr_reason);
+	return mri_port_change(port)->set_rss(port, &c, reterr_reason);
 }
 
 static bool has_any(const void *bytes, uint32_t n)
@@ -132,7 +133,7 @@ int mr_port_steer(struct mr_port *port, const struct mr_steer_rule *rule,
 		return err;
 	if (port->driver->steer == NULL)
 		return refuse_steering(port, "steering rules", reterr_reason);
-	return port->driver->steer(port, &r, ret_id, reterr_reason);
+	return mri_port_change(port)->steer(port, &r, ret_id, reterr_reason);
 }
 
 int mr_port_unsteer(struct mr_port *port, uint32_t id,
@@ -140,5 +141,5 @@ int mr_port_unsteer(struct mr_port *port, uint32_t id,
 {
 	if (port->driver->unsteer == NULL)
 		return refuse_steering(port, "steering rules", reterr_reason);
-	return port->driver->unsteer(port, id, reterr_reason);
+	return mri_port_change(port)->unsteer(port, id, reterr_reason);
 }

@@ -12,6 +12,7 @@
 #include "base/base.h"
 #include "pool/hand_over.h"
 #include "port/events.h"
+#include "port/hand_over.h"
 #include "port/offload.h"
 #include "port/open.h"
 
@@ -272,7 +273,7 @@ int mr_port_add_queues(struct mr_port *port, struct mr_reason *reterr_reason)
 			      reterr_reason);
 	if (err < 0)
 		return err;
-	err = port->driver->add_queues(port, n, reterr_reason);
+	err = mri_port_change(port)->add_queues(port, n, reterr_reason);
 	if (err == 0)
 		mri_offload_enter(port);
 	/* mri_pool_commit() also counted a port; it still is only one. */

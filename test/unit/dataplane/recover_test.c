@@ -13,6 +13,7 @@
 
 #include <millrace/driver.h>
 #include <millrace/experimental/hand_over.h>
+#include <millrace/experimental/port_queues.h>
 
 #include "fixture.h"
 
@@ -197,6 +198,158 @@ PLANE_TEST(another_configuration_is_refused)
 	end_life();
 	assert_int_equal(mr_dataplane_recover(fd, &config, &dp, &why), -EINVAL);
 	close(fd);
+}
+
+/* ---- changes of a port ---- */
+
+static int kept_fd;
+static uint32_t n_changes;
+
+static bool is_kept(void)
+{
+	char byte;
+
+	return recv(kept_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+/* Killed here, the process must leave nothing. */
+static int note_change(void)
+{
+	assert_false(is_kept());
+	n_changes++;
+	return 0;
+}
+
+static int change_switch(struct mr_port *port, bool on,
+			 struct mr_reason *reason)
+{
+	(void)port, (void)on, (void)reason;
+	return note_change();
+}
+
+static int change_mtu(struct mr_port *port, uint32_t n_bytes,
+		      struct mr_reason *reason)
+{
+	(void)port, (void)n_bytes, (void)reason;
+	return note_change();
+}
+
+static int change_mac(struct mr_port *port, const uint8_t mac[6],
+		      struct mr_reason *reason)
+{
+	(void)port, (void)mac, (void)reason;
+	return note_change();
+}
+
+static int change_macs(struct mr_port *port, const uint8_t (*macs)[6],
+		       uint32_t n, struct mr_reason *reason)
+{
+	(void)port, (void)macs, (void)n, (void)reason;
+	return note_change();
+}
+
+static int change_filter(struct mr_port *port, const char *expression,
+			 struct mr_reason *reason)
+{
+	(void)port, (void)expression, (void)reason;
+	return note_change();
+}
+
+static int change_rss(struct mr_port *port, const struct mr_rss_config *config,
+		      struct mr_reason *reason)
+{
+	(void)port, (void)config, (void)reason;
+	return note_change();
+}
+
+static int change_steering(struct mr_port *port,
+			   const struct mr_steer_rule *rule, uint32_t *ret_id,
+			   struct mr_reason *reason)
+{
+	(void)port, (void)rule, (void)reason;
+	*ret_id = 0;
+	return note_change();
+}
+
+static int change_number(struct mr_port *port, uint32_t number,
+			 struct mr_reason *reason)
+{
+	(void)port, (void)number, (void)reason;
+	return note_change();
+}
+
+static int change_kernel(struct mr_port *port, struct mr_reason *reason)
+{
+	(void)port, (void)reason;
+	return note_change();
+}
+
+static int change(struct mr_port *port, uint32_t which)
+{
+	static const uint8_t mac[6] = { 2 };
+	const struct mr_rss_config rss = { .size = sizeof(rss) };
+	const struct mr_steer_rule rule = { .size = sizeof(rule),
+					    .ethertype = 0x88b5 };
+	uint32_t id;
+
+	switch (which) {
+	case 0:
+		return mr_port_set_promisc(port, true, NULL);
+	case 1:
+		return mr_port_set_allmulti(port, true, NULL);
+	case 2:
+		return mr_port_set_mtu(port, 1400, NULL);
+	case 3:
+		return mr_port_set_mac(port, mac, NULL);
+	case 4:
+		return mr_port_set_mac_filter(port, &mac, 1, NULL);
+	case 5:
+		return mr_port_set_filter(port, "tcp", NULL);
+	case 6:
+		return mr_port_set_rss(port, &rss, NULL);
+	case 7:
+		return mr_port_steer(port, &rule, &id, NULL);
+	case 8:
+		return mr_port_unsteer(port, 0, NULL);
+	case 9:
+		return mr_port_open_kernel(port, NULL);
+	case 10: /* it has one, and could have two */
+		port->info->n_channels = 2;
+		return mr_port_add_queues(port, NULL) < 0;
+	default:
+		return -ENOENT;
+	}
+}
+
+PLANE_TEST(nothing_is_left_while_a_port_changes)
+{
+	static const char *const changing[] = { "changing:", NULL };
+	struct mr_dataplane_config config = config_of(changing);
+	struct mr_driver driver = mr_driver_null;
+	uint32_t n = 0;
+
+	config.kept_pages = 4096; /* for another queue */
+	driver.name = "changing";
+	driver.version = MR_DRIVER_VERSION;
+	driver.size = sizeof(driver);
+	driver.set_promisc = driver.set_allmulti = change_switch;
+	driver.set_mtu = change_mtu;
+	driver.set_mac = change_mac;
+	driver.set_mac_filter = change_macs;
+	driver.set_filter = change_filter;
+	driver.set_rss = change_rss;
+	driver.steer = change_steering;
+	driver.unsteer = driver.add_queues = change_number;
+	driver.open_kernel = change_kernel;
+	assert_int_equal(mr_ctx_add_driver(ctx, &driver, NULL), 0);
+	open_plane(&config);
+	for (int err = 0; err == 0; n++) {
+		assert_int_equal(mr_dataplane_keep(dp, &kept_fd, NULL), 0);
+		assert_true(is_kept());
+		err = change(dp->ports[0], n);
+		assert_int_equal(err, n_changes == n + 1 ? 0 : -ENOENT);
+	}
+	assert_int_equal(n_changes, 11);
 }
 
 PLANE_TEST(a_port_that_cannot_be_recovered_is_named)
