@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Open and close with a program's settings, and change them while it runs. */
 #include <errno.h>
-#include <unistd.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <millrace/experimental/hand_over.h>
 
@@ -56,39 +56,47 @@ static int check_burst(const struct dataplane *plane,
 	return 0;
 }
 
+/* Whether the socket that a killed process left has its ports. Else, open them. */
+static bool recover(struct dataplane *plane, int kept_fd,
+		    const struct mr_dataplane_config *config)
+{
+	struct mr_reason why;
+	const int err =
+		mr_dataplane_recover(kept_fd, config, &plane->open, &why);
+
+	if (err == 0)
+		print_error("%s: the process before this one was killed; its "
+			    "ports go on",
+			    plane->program);
+	else if (err != -ENOENT)
+		print_error("%s: the process before this one was killed; its "
+			    "ports are opened anew: %s",
+			    plane->program, why.text);
+	return err == 0;
+}
+
 /* Take over from the process that started this one; or recover the ports of one
  * that was killed; or open them. */
 static int open_by_any_means(struct dataplane *plane,
 			     const struct mr_dataplane_config *config,
 			     struct mr_reason *ret_error)
 {
-	const int kept_fd = keeper_take_fd();
-	struct mr_reason why;
-	int err;
+	int kept_fds[KEEPER_MAX_FDS];
+	const uint32_t n_kept = keeper_take_fds(kept_fds);
 
 	plane->is_taken_over = upgrade_fd() >= 0;
-	if (plane->is_taken_over) {
-		if (kept_fd >= 0)
-			close(kept_fd);
-		return mr_dataplane_take_over(upgrade_fd(), config,
-					      &plane->open, ret_error);
+	for (uint32_t i = 0; i < n_kept; i++) {
+		if (!plane->is_taken_over && !plane->is_recovered)
+			plane->is_recovered =
+				recover(plane, kept_fds[i], config);
+		close(kept_fds[i]);
 	}
-	if (kept_fd >= 0) {
-		err = mr_dataplane_recover(kept_fd, config, &plane->open, &why);
-		close(kept_fd);
-		plane->is_recovered = err == 0;
-		if (err == 0)
-			print_error("%s: the process before this one was "
-				    "killed; its ports go on",
-				    plane->program);
-		else if (err != -ENOENT)
-			print_error("%s: the process before this one was "
-				    "killed; its ports are opened anew: %s",
-				    plane->program, why.text);
-		if (err == 0)
-			return 0;
-	}
-	return mr_dataplane_open(config, &plane->open, ret_error);
+	if (plane->is_recovered)
+		return 0;
+	return plane->is_taken_over ?
+		       mr_dataplane_take_over(upgrade_fd(), config,
+					      &plane->open, ret_error) :
+		       mr_dataplane_open(config, &plane->open, ret_error);
 }
 
 static int open_parts(struct dataplane *plane,

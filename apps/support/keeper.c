@@ -13,8 +13,7 @@
 
 enum { FIRST_FD = 3, NAME_BYTES = 32 };
 
-/* Then the process, since an upgrade's successor stores its own before this one
- * ends. */
+/* The pid follows: an upgrade's successor stores its own before this one ends. */
 #define PREFIX "millrace-"
 
 static void forget(const char *name)
@@ -33,13 +32,13 @@ static long number_in(const char *variable)
 	return text != NULL ? strtol(text, NULL, 10) : 0;
 }
 
-int keeper_take_fd(void)
+uint32_t keeper_take_fds(int ret_fds[KEEPER_MAX_FDS])
 {
 	const bool is_for_us = number_in("LISTEN_PID") == getpid();
 	const int n = is_for_us ? (int)number_in("LISTEN_FDS") : 0;
 	const char *text = getenv("LISTEN_FDNAMES");
 	char *names = text != NULL ? strdup(text) : NULL, *rest = names;
-	int found = -1;
+	uint32_t n_found = 0;
 
 	for (int fd = FIRST_FD; fd < FIRST_FD + n && rest != NULL; fd++) {
 		const char *name = strsep(&rest, ":");
@@ -47,16 +46,17 @@ int keeper_take_fd(void)
 		if (strncmp(name, PREFIX, strlen(PREFIX)) != 0)
 			continue;
 		forget(name);
-		/* Several, if one crashed during an upgrade: the last. */
-		if (found >= 0)
-			close(found);
-		found = fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 ? fd : -1;
+		if (n_found < KEEPER_MAX_FDS &&
+		    fcntl(fd, F_SETFD, FD_CLOEXEC) == 0)
+			ret_fds[n_found++] = fd;
+		else
+			close(fd);
 	}
 	free(names);
 	unsetenv("LISTEN_PID"); /* children have others */
 	unsetenv("LISTEN_FDS");
 	unsetenv("LISTEN_FDNAMES");
-	return found;
+	return n_found;
 }
 
 static void name_ours(char name[NAME_BYTES])

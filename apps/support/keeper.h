@@ -8,11 +8,16 @@
 #ifndef SUPPORT_KEEPER_H
 #define SUPPORT_KEEPER_H
 
+#include <stdint.h>
+
 struct mr_dataplane;
 
-/* The socket that a process before this one left; -1: none. Once: it is the
- * caller's, and no longer in the store. */
-int keeper_take_fd(void);
+enum { KEEPER_MAX_FDS = 4 }; /* as the units have places */
+
+/* The sockets that the processes before this one left, in any order: of an
+ * upgrade's two, one is of no use. They are the caller's, and no longer in the
+ * store. Once. Returns how many. */
+uint32_t keeper_take_fds(int ret_fds[KEEPER_MAX_FDS]);
 /* Each second: have systemd keep it, if that started this process. */
 void keeper_tick(struct mr_dataplane *dp);
 /* This process ends, and leaves nothing. */

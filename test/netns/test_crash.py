@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+import socket
 import threading
 import time
 
@@ -228,3 +229,17 @@ def test_a_port_of_the_broker_goes_on(lab, star):
     service.stop()
     broker.says(" 0 KiB left")
     assert flags(star) == before
+
+
+def test_a_socket_of_no_use_is_passed_over(lab, star):
+    """An upgrade whose old process was killed has left its own."""
+    service = Service(lab, star)
+    for i in range(2):
+        service.wait_until_kept()
+        one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        other.close()
+        ends, store = {"millrace-1": one.detach()}, service.keeper.store
+        service.keeper.store = {**ends, **store} if i == 0 else {**store, **ends}
+        assert service.crash(), service.err.text()
+        service.exchange(20)
+    service.stop()

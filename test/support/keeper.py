@@ -10,6 +10,7 @@ import os, sys
 names, first = sys.argv[1], int(sys.argv[2])
 for i in range(len(names.split(":")) if names else 0):
     os.dup2(first + i, 3 + i, inheritable=True)
+    os.close(first + i)
 if names:
     os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDNAMES=names,
                       LISTEN_FDS=str(len(names.split(":"))))
@@ -58,7 +59,8 @@ class Keeper:
                 os.close(self.store.pop(said["FDNAME"]))
             elif "FDSTORE" in said:
                 assert said["FDPOLL"] == "0"  # or systemd drops it when the service dies
-                self.store[said["FDNAME"]] = fds.pop()
+                # As in systemd, the last one comes first.
+                self.store = {said["FDNAME"]: fds.pop(), **self.store}
             for fd in fds:
                 os.close(fd)
             self.changed.notify_all()
