@@ -61,8 +61,9 @@ class Service(Bridge):
 class Gateway(Nat):
     """A mr-nat that is started again whenever it is killed."""
 
-    def __init__(self, house, config):
+    def __init__(self, house, config, *options):
         self.house = house
+        self.options = options
         self.keeper = house.lab.closing(Keeper(house.lab.tmp_path))
         self.config = house.write(config)
         self.start()
@@ -71,7 +72,7 @@ class Gateway(Nat):
         before, fds = self.keeper.start()
         Process.__init__(self, self.house.lab, self.house.middle,
                          [*before, *environment(self.house.lab), NAT, "--json", "--config",
-                          self.config], fds=fds)
+                          self.config, *self.options], fds=fds)
         assert self.err.wait(lambda line: line.startswith("worker "), 20), self.err.text()
         self.keeper.wait_for(self.pid, limit(20))
 
@@ -243,3 +244,18 @@ def test_a_socket_of_no_use_is_passed_over(lab, star):
         assert service.crash(), service.err.text()
         service.exchange(20)
     service.stop()
+
+
+def test_two_workers_of_the_nat_go_on(lab):
+    """The device chooses none of them, before and after."""
+    house = House(lab, queues=2)
+    lab.closing(Echo(house.server))
+    gateway = Gateway(house, "", "--workers", 2)
+    talkers = [lab.closing(Talker(house.a)) for _ in range(10)]
+    ask_all(talkers, gateway)
+    before = gateway.stats()["not_steered"]
+    for _ in range(2):
+        gateway.crash()
+        ask_all(talkers, gateway)
+        assert gateway.stats()["not_steered"] == before
+    gateway.stop()

@@ -174,9 +174,8 @@ static int make_workers(struct app *app, struct mr_reason *ret_error)
 		return 1;
 	for (uint32_t i = 0; i < n && status == 0; i++)
 		status = make_worker(app, i, ret_error);
-	/* A port that was another process's has its rules. */
-	if (n > 1 && status == 0 && !app->plane.is_taken_over &&
-	    !app->plane.is_recovered)
+	/* A port that is another process's has its rules. */
+	if (n > 1 && status == 0 && !app->plane.is_taken_over)
 		request_steering(app);
 	return status;
 }

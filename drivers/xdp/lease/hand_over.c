@@ -507,6 +507,9 @@ static int xdp_recover(struct mr_port *base, struct mr_parcel *parcel,
 
 	for (uint32_t i = 0; i < port->lease.n_queues && err == 0; i++)
 		err = mri_xdp_recover_queue(port, i, reason);
+	/* The program does not know the ids of its rules, and adds new ones. */
+	if (err == 0 && port->lessor == &mri_xdp_self)
+		mri_xdp_record_undo(port, XDP_SETTING_STEER);
 	return err;
 }
 
