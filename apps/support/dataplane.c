@@ -83,15 +83,15 @@ static int open_by_any_means(struct dataplane *plane,
 {
 	int kept_fds[KEEPER_MAX_FDS];
 	const uint32_t n_kept = keeper_take_fds(kept_fds);
+	bool is_recovered = false;
 
 	plane->is_taken_over = upgrade_fd() >= 0;
 	for (uint32_t i = 0; i < n_kept; i++) {
-		if (!plane->is_taken_over && !plane->is_recovered)
-			plane->is_recovered =
-				recover(plane, kept_fds[i], config);
+		if (!plane->is_taken_over && !is_recovered)
+			is_recovered = recover(plane, kept_fds[i], config);
 		close(kept_fds[i]);
 	}
-	if (plane->is_recovered)
+	if (is_recovered)
 		return 0;
 	return plane->is_taken_over ?
 		       mr_dataplane_take_over(upgrade_fd(), config,

@@ -64,8 +64,6 @@ struct dataplane {
 	bool has_meta;
 	/* Another process has it until upgrade_take(): leave devices alone. */
 	bool is_taken_over;
-	/* Its ports are those of a process that was killed. */
-	bool is_recovered;
 	bool has_filter; /* ports were opened with the filter port.punt */
 };
 
