@@ -60,6 +60,7 @@ struct mri_events {
 	/* Of a port that is being taken over: what was offered; NULL: none. */
 	struct mr_parcel *parcel;
 	uint32_t number; /* of the port's folder in it */
+	bool must_filter; /* its filter is not that of the spec */
 };
 
 /* events: zeroed memory that belongs to the port. */

@@ -43,10 +43,24 @@ void mri_port_enter(const struct mr_port *port, struct mr_parcel *parcel)
 	enter(parcel, events_of(port)->number);
 }
 
+/* The spec has another one than the port. */
+static void set_filter(struct mr_port *port)
+{
+	struct mr_reason why;
+	struct mr_spec spec;
+
+	if (mri_spec_parse(&spec, kept_of(port)->spec, &why) < 0 ||
+	    mr_port_set_filter(port, mr_spec_get(&spec, "filter"), &why) < 0)
+		mr_log(port->ctx, MR_LOG_WARNING,
+		       "%s; it has the filter of the process before", why.text);
+}
+
 void mri_port_own(struct mr_port *port)
 {
 	port->is_away = 0;
 	events_of(port)->parcel = NULL;
+	if (events_of(port)->must_filter)
+		set_filter(port);
 }
 
 int mri_port_offer(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,
@@ -54,6 +68,7 @@ int mri_port_offer(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,
 {
 	const struct mr_hand_over_ops *ops = port->driver->hand_over;
 	const char *const spec = kept_of(port)->spec;
+	const char *const filter = kept_of(port)->settings.filter;
 	int err;
 
 	if (ops == NULL)
@@ -63,6 +78,9 @@ int mri_port_offer(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,
 			       port->info->name, port->driver->name);
 	enter(parcel, i);
 	mr_parcel_put(parcel, "spec", SPEC_LAYOUT, spec, strlen(spec) + 1);
+	if (filter != NULL) /* in place of the spec's */
+		mr_parcel_put(parcel, "filter", SPEC_LAYOUT, filter,
+			      strlen(filter) + 1);
 	err = ops->offer(port, parcel, reterr_reason);
 	if (err == 0 && port->rules != NULL && port->rules_idx == 0)
 		err = mri_rules_offer(port->rules, parcel, reterr_reason);
@@ -70,26 +88,68 @@ int mri_port_offer(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,
 	return err;
 }
 
+/* Whether two specs are of one port. Its filter can be set later. */
+static bool is_same(const struct mr_spec *wanted, const struct mr_spec *offered,
+		    const struct mr_driver *driver)
+{
+	if (strcmp(wanted->driver, offered->driver) != 0 ||
+	    strcmp(wanted->device, offered->device) != 0 ||
+	    wanted->n_options != offered->n_options)
+		return false;
+	for (uint32_t i = 0; i < wanted->n_options; i++) {
+		const char *const key = offered->options[i].key;
+
+		if (strcmp(wanted->options[i].key, key) != 0 ||
+		    ((driver->set_filter == NULL || strcmp(key, "filter") != 0) &&
+		     strcmp(wanted->options[i].value,
+			    offered->options[i].value) != 0))
+			return false;
+	}
+	return true;
+}
+
+/* A text of the offer; NULL: it has none. */
+static const char *find_text(const struct mr_parcel *parcel, const char *name)
+{
+	const void *text = NULL;
+	size_t n = 0;
+
+	if (mr_parcel_find(parcel, name, SPEC_LAYOUT, &text, &n, NULL) < 0 ||
+	    n == 0 || ((const char *)text)[n - 1] != '\0')
+		return NULL;
+	return text;
+}
+
 static int check_spec(const struct mr_parcel *parcel, const char *text,
-		      const struct mr_driver *driver,
+		      const struct mr_spec *wanted,
+		      const struct mr_driver *driver, bool *ret_has_filter,
 		      struct mr_reason *reterr_reason)
 {
-	const void *spec = NULL;
-	size_t n = 0;
-	int err = mr_parcel_find(parcel, "spec", SPEC_LAYOUT, &spec, &n,
-				 reterr_reason);
+	const char *const spec = find_text(parcel, "spec");
+	const char *filter = find_text(parcel, "filter");
+	const char *const wanted_filter = mr_spec_get(wanted, "filter");
+	struct mr_spec offered;
+	int err;
 
+	if (spec == NULL)
+		return mr_fail(reterr_reason, -EPROTO,
+			       "%s: the state has no spec", text);
+	err = mri_spec_parse(&offered, spec, reterr_reason);
 	if (err < 0)
 		return err;
-	if (n != strlen(text) + 1 || memcmp(spec, text, n) != 0)
+	if (!is_same(wanted, &offered, driver))
 		return mr_fail(reterr_reason, -EINVAL,
-			       "%s: the running data plane has %.*s instead: "
+			       "%s: the running data plane has %s instead: "
 			       "this needs a restart",
-			       text, (int)n, (const char *)spec);
+			       text, spec);
 	if (driver->hand_over == NULL)
 		return mr_fail(reterr_reason, -ENOTSUP,
 			       "%s: a port of driver %s cannot be taken over",
 			       text, driver->name);
+	if (filter == NULL)
+		filter = mr_spec_get(&offered, "filter");
+	*ret_has_filter = wanted_filter == NULL ||
+			  strcmp(wanted_filter, filter) == 0;
 	return 0;
 }
 
@@ -102,13 +162,15 @@ int mri_port_take(struct mr_ctx *ctx, const char *text,
 	struct mr_spec spec;
 	struct mr_port *port = NULL;
 	uint32_t n_pages;
+	bool has_filter = true;
 	int err;
 
 	enter(parcel, i);
 	err = mri_port_read(ctx, text, config->pool->page_bytes, &spec, &driver,
 			    &n_pages, reterr_reason);
 	if (err == 0)
-		err = check_spec(parcel, text, driver, reterr_reason);
+		err = check_spec(parcel, text, &spec, driver, &has_filter,
+				 reterr_reason);
 	if (err == 0)
 		err = mri_port_make(ctx, driver, config, &spec, text, &port,
 				    reterr_reason);
@@ -116,6 +178,7 @@ int mri_port_take(struct mr_ctx *ctx, const char *text,
 		port->is_away = 1;
 		events_of(port)->parcel = parcel;
 		events_of(port)->number = i;
+		events_of(port)->must_filter = !has_filter;
 		err = mri_port_start(port, &spec, n_pages, parcel,
 				     reterr_reason);
 		if (err < 0)
@@ -303,6 +366,11 @@ int mri_port_resume(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,
 {
 	int err;
 
+	if (port->rules != NULL && events_of(port)->must_filter)
+		return mr_fail(reterr_reason, -EINVAL,
+			       "%s: its filter cannot change, because it has "
+			       "rules: this needs a restart",
+			       port->info->name);
 	enter(parcel, i);
 	err = get_settings(port, parcel, reterr_reason);
 	if (err == 0)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """SIGKILL, and systemd starts the program again: frames wait in the rings meanwhile."""
+import json
 import os
 import random
 import signal
@@ -10,12 +11,14 @@ import time
 import pytest
 from host import limit
 from keeper import Keeper
+from lib import nat, talk
 from lib.broker import SMALL, Broker, flags, unprivileged
 from lib.forwarder import Bridge
-from lib.namespaces import wait_until
-from lib.nat import Download, Echo, House, Nat, Talker, ask_all
-from lib.process import BUILD, L2FWD, NAT, Process, environment
+from lib.namespaces import Star, wait_until
+from lib.nat import Download, Echo, House, Nat, Talker, ask_all, tcp_between
+from lib.process import BUILD, L2FWD, NAT, Process, ask_ctl, environment
 from lib.wire import TEST_TYPE, Wire, frame, mac, number_of
+from test_upgrade import children  # noqa: F401
 
 BENCH = BUILD / "apps/bench/mr-bench"
 N_KILLS = 20
@@ -48,10 +51,18 @@ class Service(Bridge):
     def wait_until_kept(self):
         self.keeper.wait_for(self.pid, limit(20))
 
+    def ask(self, *words):
+        done = ask_ctl(self.lab, "-n", "line", "--json", *words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
     def crash(self):
         """Kill it and start it again. Whether that has its ports."""
         self.wait_until_kept()
         self.kill()
+        return self.restart()
+
+    def restart(self):
         self.start()
         line = self.err.wait(lambda line: "process before" in line or line.startswith("worker "), 20)
         assert line is not None, self.err.text()
@@ -259,3 +270,47 @@ def test_two_workers_of_the_nat_go_on(lab):
         ask_all(talkers, gateway)
         assert gateway.stats()["not_steered"] == before
     gateway.stop()
+
+
+def has_offer(keeper):
+    """Whether the socket of the last process has something to read."""
+    with socket.socket(fileno=os.dup(next(iter(keeper.store.values())))) as kept:
+        try:
+            return kept.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
+        except BlockingIOError:
+            return False
+
+
+def test_the_next_process_has_its_own_filter(lab, star):
+    """That of its file, whatever mrctl applied, after a crash and an upgrade."""
+    file = lab.tmp_path / "br.yaml"
+
+    def write(number):
+        file.write_text(f"ports: [p0, p1]\npunt: ether src {mac(number).hex(':')}\n",
+                        encoding="utf-8")
+
+    def check(number):
+        """The port leaves frames of this station to the kernel, and not the next one's."""
+        frames = [frame(60, number + i, src=mac(number + i)) for i in range(2)]
+        service.wires[0].send_all(frames)
+        assert service.wires[1].receive(1) == frames[1:]
+
+    write(4)
+    star.ports = []
+    service = Service(lab, star, "--config", file)
+    for number in (6, 8):
+        write(number)
+        service.ask("apply", file)
+        check(number)
+        wait_until("it is kept", lambda: has_offer(service.keeper))
+        assert service.crash(), service.err.text()
+        check(number)
+        write(number + 1)
+        pid = json.loads(service.ask("upgrade"))["pid"]
+        check(number + 1)
+        service.keeper.wait_for(pid, limit(20))
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        assert service.restart(), service.err.text()
+        check(number + 1)
+    service.stop()
