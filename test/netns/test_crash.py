@@ -115,7 +115,10 @@ class Stream:
                 time.sleep(16 / RATE)
 
     def receive(self, way):
-        self.got[way] = self.wires[1 - way].receive_until_quiet(2.0, limit(120.0))
+        wire = self.wires[1 - way]
+        while not self.is_done:
+            self.got[way] += wire.receive_until_quiet(0.5)
+        self.got[way] += wire.receive_until_quiet(2.0)
 
     def advance(self, n):
         """Until it has sent n more frames each way."""
@@ -131,7 +134,7 @@ class Stream:
 
 
 def check_stream(sent, got, n_kills):
-    """In order, none twice; a crash loses a burst per queue at most."""
+    """In order, none twice; a crash loses what is in a burst."""
     for way in range(2):
         came = set(map(number_of, got[way]))
         assert got[way] == [data for data in sent[way] if number_of(data) in came]
@@ -196,6 +199,15 @@ def test_sessions_go_on(lab):
     gateway.stop()
 
 
+def has_offer(keeper):
+    """Whether the socket of the last process has something to read."""
+    with socket.socket(fileno=os.dup(next(iter(keeper.store.values())))) as kept:
+        try:
+            return kept.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
+        except BlockingIOError:
+            return False
+
+
 def test_what_ends_leaves_nothing(lab, star):
     """And what cannot be recovered is opened anew."""
     service = Service(lab, star)
@@ -243,6 +255,107 @@ def test_a_port_of_the_broker_goes_on(lab, star):
     assert flags(star) == before
 
 
+@pytest.mark.parametrize("options", [
+    ("--mode", "learn"), ("--workers", 2), ("--mode", "learn", "--workers", 2)])
+def test_other_ways_to_forward(lab, options):
+    crash_under_traffic(lab, Star(lab, queues=2), 3, *options)
+
+
+@pytest.mark.parametrize("spec", ["attach=generic", "mode=copy,meta", "busy=64", "sg=off"])
+def test_other_modes(lab, star, spec):
+    star.ports = [f"{port},{spec}" for port in star.ports]
+    service = Service(lab, star)
+    for _ in range(3):
+        assert service.crash(), service.err.text()
+        service.exchange(100)
+    service.stop()
+
+
+def test_frames_of_several_entries(lab):
+    service = Service(lab, Star(lab, mtu=9000), "--ring", RING)
+    tester = Process(lab, service.star.hosts[0], [
+        BENCH, "tx", "h0", "--size", 9000, "--count", 1 << 30, "--json"])
+    for _ in range(5):
+        time.sleep(random.random() / 10)
+        assert service.crash(), service.err.text()
+    tester.process.send_signal(signal.SIGINT)
+    tester.wait()
+    service.wires[1].receive_until_quiet(1.0, limit(30.0))
+    service.exchange(50, 9000)
+    service.stop()
+
+
+def test_a_tap_goes_on(lab, star):
+    star.ports = ["p0", "tap:t0,queues=2"]
+    service = Service(lab, star, "--workers", 2)
+    star.middle.ip("address", "add", "10.77.0.2/24", "dev", "t0")
+    star.middle.ip("link", "set", "t0", "up")
+    for _ in range(3):
+        assert talk.ping(star.hosts[0], "10.77.0.2") == 3
+        assert service.crash(), service.err.text()
+    assert talk.ping(star.hosts[0], "10.77.0.2") == 3
+    service.stop()
+    wait_until("no tap", lambda: star.middle.link("t0") is None)
+
+
+def test_nothing_is_left_over(lab, star):
+    """Neither by processes, nor by what each left for the next one and took back."""
+    service = Service(lab, star)
+
+    def n_fds():
+        return len(os.listdir(f"/proc/{service.pid}/fd"))
+
+    before = n_fds()  # that of sd_notify() may be there
+    for mtu in range(1400, 1405):
+        star.middle.ip("link", "set", "p0", "mtu", mtu)
+        wait_until("the MTU", lambda mtu=mtu: json.loads(
+            service.ask("show", "config"))["ports"][0]["mtu"] == mtu)
+        wait_until("it is kept again", lambda: has_offer(service.keeper))
+        wait_until("no more files than before", lambda: n_fds() <= before)
+    for _ in range(5):
+        assert service.crash(), service.err.text()
+        service.wait_until_kept()
+        wait_until("no more files than before", lambda: n_fds() <= before)
+    service.stop()
+
+
+def test_a_device_that_returns_is_kept(lab, star):
+    """Copies of the sockets of the one that is gone do not hinder it."""
+    service = Service(lab, star)
+    for _ in range(2):
+        star.middle.ip("link", "delete", "p0")
+        lab.veth(star.hosts[0], "h0", star.middle, "p0")
+        service.says("opened again")
+        wait_until("it is kept", lambda: has_offer(service.keeper))
+        assert service.crash(), service.err.text()
+        service.wires[0] = lab.closing(Wire(star.hosts[0], "h0", TEST_TYPE))
+        service.exchange(50)
+    other = lab.namespace("x")
+    star.middle.ip("link", "set", "p0", "netns", other.name)
+    service.says("the device is gone")
+    wait_until("no program", lambda: not other.link("p0").get("xdp"))
+    service.kill()
+
+
+def test_added_queues_are_kept(lab):
+    star = Star(lab, queues=4)
+    for host, port in zip(star.hosts, star.ports):
+        host.run("ethtool", "-L", "h0", "tx", 1)
+        star.middle.run("ethtool", "-L", port, "rx", 1)
+    service = Service(lab, star, "--ring", 1024)
+    for host, port in zip(star.hosts, star.ports):
+        star.middle.run("ethtool", "-L", port, "rx", 4)
+        host.run("ethtool", "-L", "h0", "tx", 4)
+        service.says(f"xdp:{port}: 3 rx queues added")
+    wait_until("it is kept", lambda: has_offer(service.keeper))
+    for _ in range(3):
+        assert service.crash(), service.err.text()
+        ports = map(json.loads, service.ask("show", "ports").splitlines())
+        assert [len(port["queues"]) for port in ports] == [4, 4]
+        service.exchange(100)
+    service.stop()
+
+
 def test_a_socket_of_no_use_is_passed_over(lab, star):
     """An upgrade whose old process was killed has left its own."""
     service = Service(lab, star)
@@ -257,28 +370,37 @@ def test_a_socket_of_no_use_is_passed_over(lab, star):
     service.stop()
 
 
-def test_two_workers_of_the_nat_go_on(lab):
-    """The device chooses none of them, before and after."""
-    house = House(lab, queues=2)
-    lab.closing(Echo(house.server))
-    gateway = Gateway(house, "", "--workers", 2)
-    talkers = [lab.closing(Talker(house.a)) for _ in range(10)]
-    ask_all(talkers, gateway)
-    before = gateway.stats()["not_steered"]
+def test_killed_before_the_next_one_is_kept(lab, star):
+    """Then it is as without a keeper."""
+    service = Service(lab, star, "--mtu", 1400)
+    service.kill()
+    service.start()
+    service.says(RECOVERED)
+    service.kill()
+    with service.keeper.changed:
+        assert service.keeper.changed.wait_for(lambda: len(service.keeper.store) < 2, limit(20))
+    service.start()
+    service.wait_until_kept()
+    service.exchange(20)
+    service.stop()
+    assert star.middle.link("p0")["mtu"] == 1500
+
+
+def test_upgrades_and_crashes_take_turns(lab, star):
+    service = Service(lab, star, "--ring", RING)
     for _ in range(2):
-        gateway.crash()
-        ask_all(talkers, gateway)
-        assert gateway.stats()["not_steered"] == before
-    gateway.stop()
-
-
-def has_offer(keeper):
-    """Whether the socket of the last process has something to read."""
-    with socket.socket(fileno=os.dup(next(iter(keeper.store.values())))) as kept:
-        try:
-            return kept.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
-        except BlockingIOError:
-            return False
+        assert service.crash(), service.err.text()
+        service.wait_until_kept()
+        pid = json.loads(service.ask("upgrade"))["pid"]
+        assert service.wait() == 0
+        service.keeper.wait_for(pid, limit(20))
+        assert list(service.keeper.store) == [f"millrace-{pid}"]
+        service.exchange(50)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        assert service.restart(), service.err.text()
+        service.exchange(50)
+    service.stop()
 
 
 def test_the_next_process_has_its_own_filter(lab, star):
@@ -314,3 +436,50 @@ def test_the_next_process_has_its_own_filter(lab, star):
         assert service.restart(), service.err.text()
         check(number + 1)
     service.stop()
+
+
+def test_settings_are_restored_after_all(lab, star):
+    """Where its ports are opened anew."""
+    service = Service(lab, star, "--mtu", 1400, "--promisc", "on")
+    service.wait_until_kept()
+    service.kill()
+    service.options += ("--ring", 512)
+    assert not service.restart()
+    service.wait_until_kept()
+    assert star.middle.link("p0")["promiscuity"] == 1
+    service.exchange(20)
+    service.stop()
+    assert star.middle.link("p0")["mtu"] == 1500
+    assert star.middle.link("p0")["promiscuity"] == 0
+
+
+def test_two_workers_of_the_nat_go_on(lab):
+    """The device chooses none of them, before and after."""
+    house = House(lab, queues=2)
+    lab.closing(Echo(house.server))
+    gateway = Gateway(house, "", "--workers", 2)
+    talkers = [lab.closing(Talker(house.a)) for _ in range(10)]
+    ask_all(talkers, gateway)
+    before = gateway.stats()["not_steered"]
+    for _ in range(2):
+        gateway.crash()
+        ask_all(talkers, gateway)
+        assert gateway.stats()["not_steered"] == before
+    gateway.stop()
+
+
+def test_the_kernel_is_still_reached(lab):
+    """local: kernel."""
+    house = House(lab)
+    for port, address in ("p0", nat.INSIDE), ("p1", nat.OUTSIDE):
+        house.middle.ip("address", "add", f"{address}/24", "dev", port)
+    lab.closing(Echo(house.server))
+    gateway = Gateway(house, "local: kernel\nports: {range: 1024-32767}\n")
+    talker = lab.closing(Talker(house.a))
+    for _ in range(3):
+        assert talk.ping(house.a, nat.INSIDE) == 3
+        assert talker.ask()[0] == nat.OUTSIDE
+        tcp_between(house.server, house.middle, nat.OUTSIDE, 22, 22)
+        gateway.crash()
+    gateway.stop()
+    assert "mrk" not in house.middle.ip("link").stdout
