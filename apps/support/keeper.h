@@ -14,13 +14,13 @@ struct mr_dataplane;
 
 enum { KEEPER_MAX_FDS = 4 }; /* as the units have places */
 
-/* The sockets that the processes before this one left, in any order: of an
- * upgrade's two, one is of no use. They are the caller's, and no longer in the
- * store. Once. Returns how many. */
+/* The sockets that earlier processes left, in any order; how many. After an
+ * upgrade there may be two, and one of them is empty. They are the caller's, and
+ * no longer in the store. Call it once. */
 uint32_t keeper_take_fds(int ret_fds[KEEPER_MAX_FDS]);
-/* Each second: have systemd keep it, if that started this process. */
+/* Call it each second: it gives the socket to systemd, if that started us. */
 void keeper_tick(struct mr_dataplane *dp);
-/* This process ends, and leaves nothing. */
+/* This process ends normally: have systemd forget the socket. */
 void keeper_leave(void);
 
 #endif

@@ -4,9 +4,9 @@
  *
  * While all is well, the offer of an upgrade lies unread in a socketpair. A
  * keeper has a copy of the end that would read it. Once this process is dead,
- * that copy is the last one, and the next process reads the offer from it. No
- * one else needs to read, understand or update what is kept, and this process
- * takes it back by reading it itself.
+ * that copy is the last one, and the next process reads the offer from it. The
+ * keeper needs neither understand nor update it: this process takes the offer
+ * back by reading it, and writes another.
  *
  * The end of the stream proves that the old process is gone: the kernel closes
  * its fds after the last of its threads has left user space.

@@ -52,9 +52,8 @@ int mri_pool_check_frozen(const struct mr_pool *pool,
 			  struct mr_reason *reterr_reason);
 
 /*
- * Something changes of what mr_dataplane_keep() left for the next process:
- * close the copies of fds that it left, before devices and memory go. Any
- * thread.
+ * Take back what mr_dataplane_keep() left for the next process, before it
+ * changes: close the copies of fds, which hold devices and memory. Any thread.
  */
 void mri_pool_forget_kept(struct mr_pool *pool);
 

@@ -38,8 +38,8 @@ int mri_port_give(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,
 int mri_port_resume(struct mr_port *port, uint32_t i, struct mr_parcel *parcel,
 		    struct mr_reason *reterr_reason);
 
-/* The driver, to change the device: what mr_dataplane_keep() left is forgotten
- * first, since the next process would not know of the change. */
+/* The driver, to change the device. What mr_dataplane_keep() left is taken back
+ * first: it does not have the change. */
 const struct mr_driver *mri_port_change(struct mr_port *port);
 /* The same for a port whose process may be killed: -ENOTSUP, if it has rules, or
  * its driver cannot recover it. */

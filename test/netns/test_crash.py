@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""SIGKILL, and systemd starts the program again: frames wait in the rings meanwhile."""
+"""A program is killed, and systemd starts it again: frames wait in the rings meanwhile."""
 import json
 import os
 import random
@@ -57,7 +57,7 @@ class Service(Bridge):
         return done.stdout
 
     def crash(self):
-        """Kill it and start it again. Whether that has its ports."""
+        """Kill it and start it again; whether the next one has its ports."""
         self.wait_until_kept()
         self.kill()
         return self.restart()
@@ -166,7 +166,7 @@ def test_killed_at_random(lab, star):
 
 
 def test_killed_at_full_speed(lab, star):
-    """Mostly within a burst: the rings still tell what the kernel has."""
+    """Most kills are within a burst: the rings still tell what the kernel has."""
     service = Service(lab, star, "--ring", RING)
     testers = [Process(lab, host, [BENCH, "tx", "h0", "--count", 1 << 30, "--json"])
                for host in star.hosts]
@@ -182,7 +182,7 @@ def test_killed_at_full_speed(lab, star):
 
 
 def test_sessions_go_on(lab):
-    """From the last snapshot; a download goes on."""
+    """Those of the last snapshot; a download, too."""
     house = House(lab)
     lab.closing(Echo(house.server))
     state = lab.tmp_path / "state"
@@ -209,7 +209,7 @@ def has_offer(keeper):
 
 
 def test_what_ends_leaves_nothing(lab, star):
-    """And what cannot be recovered is opened anew."""
+    """What cannot be recovered is opened anew."""
     service = Service(lab, star)
     service.stop()
     assert not service.keeper.store

@@ -54,9 +54,9 @@ struct xdp_txq {
 	uint32_t chunk_mask;
 	uint32_t n_front_bytes; /* in its chunk, before each entry */
 	uint32_t n_reaped;    /* entries completed; counts freely, as tx does */
-	uint64_t *unknown;    /* completions of none; shared as posted[] is */
+	uint64_t *unknown;    /* completions of no entry; shared, like posted[] */
 	uint32_t n_lost;      /* frames the device lost, not yet reaped */
-	uint32_t n_before;    /* of a process that was killed, as n_lost */
+	uint32_t n_before;    /* frames of a killed process, not yet reaped */
 	uint32_t n_woken_for; /* of tx, when a zero-copy driver was woken */
 	uint32_t n_patient;   /* bursts since then that did not wake it */
 	uint32_t n_left_before; /* in the ring, when it was */
@@ -99,8 +99,8 @@ int mri_xdp_tx_arm(struct mr_queue *queue);
  * deadline_ns of the context's clock. Returns how many buffers it still holds.
  */
 uint32_t mri_xdp_tx_wait(struct xdp_txq *txq, uint64_t deadline_ns);
-/* A process was killed while it exchanged two entries: the older one is there
- * twice. Positions are known. */
+/* If the process was killed while it exchanged two entries, the older one is
+ * there twice: put the other one back. Call it once positions are known. */
 void mri_xdp_tx_mend(struct xdp_txq *txq);
 /* Note which entries are outstanding, before the rings are unmapped. */
 void mri_xdp_tx_note_left(struct xdp_txq *txq);

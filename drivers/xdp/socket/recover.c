@@ -106,8 +106,8 @@ static uint64_t n_marked(const struct xdp_rxq *rxq)
 	return n;
 }
 
-/* Undo the exchange of a burst whose buffers the kernel has not got. The last
- * one may be marked without its entry being so in turn. */
+/* Undo the exchange of a burst that gave the kernel no buffers. Of the last
+ * pair, the fresh buffer may have a mark beside the old one. */
 static void undo_exchange(struct xdp_rxq *rxq)
 {
 	const uint32_t n = n_exchanged(rxq);
@@ -143,8 +143,8 @@ static bool are_marked(const struct xdp_rxq *rxq)
 	return true;
 }
 
-/* Whether the last entry that left the rx ring continues in the next one. A
- * full ring has its place for another one. */
+/* Whether the last entry that left the rx ring continues in the next one. In a
+ * full ring, another entry has its place. */
 static bool ends_in_frame(const struct xdp_rxq *rxq)
 {
 	return rxq->base.n_min > 1 &&
@@ -174,8 +174,8 @@ static int recover_rx(struct xdp_rxq *rxq, struct mr_reason *reason)
 	return mri_xdp_claim_posted(rxq, reason);
 }
 
-/* How many completions were of no frame. The last of them counts only once it
- * has left the ring. */
+/* How many completions were for no entry. The last one counts only if it has
+ * left the ring. */
 static uint32_t n_unknown(const struct xdp_txq *txq)
 {
 	const uint32_t n = (uint32_t)*txq->unknown;
@@ -183,8 +183,8 @@ static uint32_t n_unknown(const struct xdp_txq *txq)
 	return n > 0 && *txq->unknown >> 32 == txq->comp.cached ? n - 1 : n;
 }
 
-/* Their pages are free again when the kernel has completed them. What of a
- * block is not in them was freed by the crash. */
+/* Claim the pages of the entries, until the kernel completes them. The other
+ * pages of a block are free since the crash. */
 static int recover_tx(struct xdp_txq *txq, struct mr_reason *reason)
 {
 	const struct xdp_port *port = txq->port;

@@ -70,7 +70,7 @@ struct xdp_txq;
 void mri_xdp_find_positions(struct xdp_rxq *rxq, struct xdp_txq *txq);
 /* Claim the buffers that the kernel has. -EPROTO: not as many as always. */
 int mri_xdp_claim_posted(const struct xdp_rxq *rxq, struct mr_reason *reason);
-/* All of it, after a crash. -EPROTO: it cannot be told what the kernel has. */
+/* Both sides, after a crash. -EPROTO: the rings contradict each other. */
 int mri_xdp_recover_queue(struct xdp_port *port, uint32_t i,
 			  struct mr_reason *reason);
 

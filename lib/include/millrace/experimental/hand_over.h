@@ -157,15 +157,15 @@ MR_API int mr_dataplane_own(struct mr_dataplane *dp,
 			    struct mr_reason *reterr_reason);
 
 /**
- * Leave behind what the next process needs if this one is killed: copies of all
- * fds, and what they are. Give the other end of the socket that this returns to
- * a keeper: a process that outlives this one, such as systemd (sd_notify(3),
- * FDSTORE=1), and passes it to the next one.
+ * Leave what the next process needs if this one is killed: copies of all fds,
+ * and a description of them. Give a copy of the socket that this returns to a
+ * keeper: a process that outlives this one and passes the socket to the next
+ * one, such as systemd (sd_notify(3), FDSTORE=1).
  *
- * Call it about once a second. What was left is forgotten when something in it
- * changes (a port is opened again, a setting is made, the pool grows), and when
- * the data plane is closed or handed over. Until the next call a crash is as it
- * is without a keeper: the devices are released.
+ * Call it about once a second. Before something changes (a port is opened again,
+ * a setting is made, the pool grows), and when the data plane is closed or
+ * handed over, the library takes back what was left. Until the next call, a
+ * crash releases the devices, as without a keeper.
  *
  * @param[out] ret_socket_fd  the same each time; do not read from it
  *
@@ -183,8 +183,8 @@ MR_API int mr_dataplane_keep(struct mr_dataplane *dp, int *ret_socket_fd,
 
 /**
  * Open the data plane of a process that was killed, with the frames that wait
- * in its rings. A burst per queue is lost, and counters begin at zero; the
- * program's own state is the program's business.
+ * in its rings. At most a burst per queue is lost. Counters begin at zero, and
+ * steering rules are gone. The program restores its own state.
  *
  * @param socket_fd  that of mr_dataplane_keep(), from the keeper
  * @param config     as for mr_dataplane_take_over()
