@@ -430,6 +430,7 @@ def test_the_next_process_has_its_own_filter(lab, star):
         write(number + 1)
         pid = json.loads(service.ask("upgrade"))["pid"]
         check(number + 1)
+        assert service.wait() == 0
         service.keeper.wait_for(pid, limit(20))
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
