@@ -392,7 +392,7 @@ def test_upgrades_and_crashes_take_turns(lab, star):
         assert service.crash(), service.err.text()
         service.wait_until_kept()
         pid = json.loads(service.ask("upgrade"))["pid"]
-        assert service.wait() == 0
+        assert service.process.wait(limit(10)) == 0
         service.keeper.wait_for(pid, limit(20))
         assert list(service.keeper.store) == [f"millrace-{pid}"]
         service.exchange(50)
@@ -430,7 +430,7 @@ def test_the_next_process_has_its_own_filter(lab, star):
         write(number + 1)
         pid = json.loads(service.ask("upgrade"))["pid"]
         check(number + 1)
-        assert service.wait() == 0
+        assert service.process.wait(limit(10)) == 0
         service.keeper.wait_for(pid, limit(20))
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
