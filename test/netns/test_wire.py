@@ -38,8 +38,10 @@ def test_suite_passes_with_a_port_and_with_the_kernel_as_peer(cable, far):
 def test_a_fault_of_the_cable_fails_by_name(cable):
     """The far end loses long frames."""
     cable.ip("link", "set", "v1", "mtu", 1000)
-    done = conform(cable, "xdp:v0", "kernel:v1",
-                   "frames_leave_intact_at_every_length")
+    # It waits for what never comes: a slow host is no reason to wait longer.
+    done = cable.run("env", "MR_TIME_FACTOR=1", SUITE, "xdp:v0", "kernel:v1",
+                     "frames_leave_intact_at_every_length", check=False,
+                     timeout=LIMIT_S)
     assert done.returncode == 1
     assert "FAILED  ] frames_leave_intact_at_every_length" in done.stdout
 
