@@ -319,19 +319,32 @@ TEST(the_kernel_as_back_end_is_refused)
 	close_near();
 }
 
-/* A lie is refused by name, and the old process goes on. */
-static void check_lie(const struct lie *one, const char *text)
+struct refused {
+	struct lie lie;
+	const char *text; /* in the reason */
+};
+
+/* Each lie is refused by name, and the old process goes on. Closes the port. */
+static void check_lies(const struct refused *lies, uint32_t n)
 {
 	struct mr_reason why = { "" };
 
-	lie = one;
-	if (hand_over(&why) == 0 || strstr(why.text, text) == NULL)
-		fail_msg("%s: '%s'", one->name, why.text);
-	lie = NULL;
-	receive_frames(&far, &near);
-	receive_frames(&near, &far);
+	for (uint32_t i = 0; i < n; i++) {
+		send_frames(&near, true);
+		send_frames(&far, true);
+		lie = &lies[i].lie;
+		if (hand_over(&why) == 0 ||
+		    strstr(why.text, lies[i].text) == NULL)
+			fail_msg("%s: '%s'", lie->name, why.text);
+		lie = NULL;
+		receive_frames(&far, &near);
+		receive_frames(&near, &far);
+	}
 	send_frames(&near, true);
 	send_frames(&far, true);
+	receive_frames(&far, &near);
+	receive_frames(&near, &far);
+	close_near();
 }
 
 TEST(damaged_queues_are_refused)
@@ -345,10 +358,7 @@ TEST(damaged_queues_are_refused)
 	static const uint64_t inside_a_page[RING] = { 64 << 8 };
 	/* 7 of 20 frames have three buffers. */
 	static uint8_t no_bufs[34], no_chains[34];
-	const struct {
-		struct lie lie;
-		const char *text;
-	} lies[] = {
+	const struct refused lies[] = {
 		{ { "queue/1", far_ahead, 24, 0, false }, "a tx queue" },
 		{ { "queue/1", one_more, 24, 0, false }, "a tx queue" },
 		{ { "queue/1", gone, 24, 0, false }, "a queue" },
@@ -366,13 +376,7 @@ TEST(damaged_queues_are_refused)
 
 	memset(no_chains, 64, sizeof(no_chains)); /* each has a buffer */
 	open_near("packed=off,sg=on,mtu=9000");
-	send_frames(&near, true);
-	send_frames(&far, true);
-	for (uint32_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++)
-		check_lie(&lies[i].lie, lies[i].text);
-	receive_frames(&far, &near);
-	receive_frames(&near, &far);
-	close_near();
+	check_lies(lies, sizeof(lies) / sizeof(lies[0]));
 }
 
 TEST(other_files_are_refused)
@@ -383,10 +387,7 @@ TEST(other_files_are_refused)
 	static const uint64_t link[4] = { 0 };  /* without an MTU */
 	const int loose = memfd_create("loose", MFD_CLOEXEC);
 	const int blocking = open("/dev/zero", O_RDWR | O_CLOEXEC);
-	const struct {
-		struct lie lie;
-		const char *text;
-	} lies[] = {
+	const struct refused lies[] = {
 		{ { "rings", NULL, 0, loose, true }, "memory of the rings" },
 		{ { "rings", NULL, 0, blocking, true }, "memory of the rings" },
 		{ { "kick/0", NULL, 0, blocking, true }, "an eventfd" },
@@ -398,13 +399,7 @@ TEST(other_files_are_refused)
 
 	open_near("packed=on,sg=on,mtu=9000");
 	assert_int_equal(ftruncate(loose, 1 << 20), 0);
-	send_frames(&near, true);
-	send_frames(&far, true);
-	for (uint32_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++)
-		check_lie(&lies[i].lie, lies[i].text);
-	receive_frames(&far, &near);
-	receive_frames(&near, &far);
-	close_near();
+	check_lies(lies, sizeof(lies) / sizeof(lies[0]));
 	close(loose);
 	close(blocking);
 }
