@@ -115,16 +115,6 @@ static void null_close(struct mr_port *base)
 	(void)base; /* its only queues are the library's */
 }
 
-/* It has no state. */
-static int null_put_nothing(struct mr_port *base, struct mr_parcel *parcel,
-			    struct mr_reason *reterr_reason)
-{
-	(void)base;
-	(void)parcel;
-	(void)reterr_reason;
-	return 0;
-}
-
 static int null_take(struct mr_port *base, const struct mr_spec *spec,
 		     struct mr_parcel *parcel, struct mr_reason *reterr_reason)
 {
@@ -133,11 +123,11 @@ static int null_take(struct mr_port *base, const struct mr_spec *spec,
 }
 
 static const struct mr_hand_over_ops null_hand_over = {
-	.offer = null_put_nothing,
+	.offer = mr_hand_over_nothing,
 	.take = null_take,
-	.give = null_put_nothing,
-	.resume = null_put_nothing,
-	.recover = null_put_nothing,
+	.give = mr_hand_over_nothing,
+	.resume = mr_hand_over_nothing,
+	.recover = mr_hand_over_nothing,
 };
 
 static const char *const null_keys[] = { "queues", "len", NULL };

@@ -5,28 +5,10 @@
  * and each end fills those that it sends to as they were.
  */
 #include <errno.h>
-#include <stdio.h>
 
 #include "pair.h"
 
 enum { LANE_LAYOUT = 1 /* uint64_t, the completed frames, then mr_frame */ };
-
-static const char *numbered(char name[MR_PARCEL_NAME_BYTES], const char *what,
-			    uint32_t i)
-{
-	snprintf(name, MR_PARCEL_NAME_BYTES, "%s/%u", what, i);
-	return name;
-}
-
-/* All is known at the end. */
-static int offer(struct mr_port *base, struct mr_parcel *parcel,
-		 struct mr_reason *reason)
-{
-	(void)base;
-	(void)parcel;
-	(void)reason;
-	return 0;
-}
 
 static int take(struct mr_port *base, const struct mr_spec *spec,
 		struct mr_parcel *parcel, struct mr_reason *reason)
@@ -50,12 +32,12 @@ static void put_lane(const struct pair_port *port, uint32_t i,
 
 	for (uint32_t at = 0; at < n; at++)
 		addrs[at] = frames[at].addr;
-	mr_parcel_put(parcel, numbered(name, "completed", i), LANE_LAYOUT,
+	mr_parcel_put(parcel, mr_parcel_name(name, "completed", i), LANE_LAYOUT,
 		      &n_completed, sizeof(n_completed));
-	mr_parcel_put(parcel, numbered(name, "frames", i), LANE_LAYOUT, frames,
-		      n * sizeof(frames[0]));
-	mr_pool_put_posted(port->base.pool, parcel, numbered(name, "posted", i),
-			   addrs, n);
+	mr_parcel_put(parcel, mr_parcel_name(name, "frames", i), LANE_LAYOUT,
+		      frames, n * sizeof(frames[0]));
+	mr_pool_put_posted(port->base.pool, parcel,
+			   mr_parcel_name(name, "posted", i), addrs, n);
 }
 
 static int give(struct mr_port *base, struct mr_parcel *parcel,
@@ -108,17 +90,17 @@ static int resume_lane(struct pair_port *port, uint32_t i, uint64_t *addrs,
 	uint32_t n;
 	int err;
 
-	if ((err = mr_parcel_get(parcel, numbered(name, "completed", i),
+	if ((err = mr_parcel_get(parcel, mr_parcel_name(name, "completed", i),
 				 LANE_LAYOUT, &n_completed, sizeof(n_completed),
 				 reason)) < 0 ||
-	    (err = mr_parcel_find(parcel, numbered(name, "frames", i),
+	    (err = mr_parcel_find(parcel, mr_parcel_name(name, "frames", i),
 				  LANE_LAYOUT, &frames, &n_bytes, reason)) < 0)
 		return err;
 	n = (uint32_t)(n_bytes / sizeof(struct mr_frame));
 	if (n_bytes > txq->n_ring_entries * sizeof(struct mr_frame))
 		n = UINT32_MAX; /* which nobody has posted */
 	err = mr_pool_claim_posted(port->base.pool, parcel,
-				   numbered(name, "posted", i), addrs, n,
+				   mr_parcel_name(name, "posted", i), addrs, n,
 				   reason);
 	if (err < 0)
 		return err;
@@ -156,7 +138,7 @@ static int resume(struct mr_port *base, struct mr_parcel *parcel,
 }
 
 const struct mr_hand_over_ops mri_pair_hand_over = {
-	.offer = offer,
+	.offer = mr_hand_over_nothing, /* all is known at the end */
 	.take = take,
 	.give = give,
 	.resume = resume,

@@ -175,11 +175,10 @@ static int take_queue(struct tap_port *port, uint32_t i,
 		      struct mr_parcel *parcel, struct mr_reason *reason)
 {
 	char name[MR_PARCEL_NAME_BYTES];
+	const int fd =
+		mr_parcel_take_fd(parcel, mr_parcel_name(name, "queue", i));
 	struct ifreq request;
-	int fd;
 
-	snprintf(name, sizeof(name), "queue/%u", i);
-	fd = mr_parcel_take_fd(parcel, name);
 	if (fd >= 0)
 		port->fds[port->n_fds++] = fd;
 	if (fd >= 0 && ioctl(fd, TUNGETIFF, &request) == 0)
@@ -284,29 +283,19 @@ static int tap_offer(struct mr_port *base, struct mr_parcel *parcel,
 	if (__atomic_load_n(&port->is_gone, __ATOMIC_RELAXED))
 		return mr_fail(reason, -ENODEV, "%s: the device is gone",
 			       base->info->name);
-	for (uint32_t i = 0; i < port->n_fds; i++) {
-		snprintf(name, sizeof(name), "queue/%u", i);
-		mr_parcel_put_fd(parcel, name, port->fds[i]);
-	}
+	for (uint32_t i = 0; i < port->n_fds; i++)
+		mr_parcel_put_fd(parcel, mr_parcel_name(name, "queue", i),
+				 port->fds[i]);
 	return 0;
 }
 
 /* The kernel has all frames, and copies them. */
-static int tap_have_no_state(struct mr_port *base, struct mr_parcel *parcel,
-			     struct mr_reason *reason)
-{
-	(void)base;
-	(void)parcel;
-	(void)reason;
-	return 0;
-}
-
 static const struct mr_hand_over_ops tap_hand_over = {
 	.offer = tap_offer,
 	.take = tap_take,
-	.give = tap_have_no_state,
-	.resume = tap_have_no_state,
-	.recover = tap_have_no_state,
+	.give = mr_hand_over_nothing,
+	.resume = mr_hand_over_nothing,
+	.recover = mr_hand_over_nothing,
 };
 
 static int tap_need(struct mr_ctx *ctx, const struct mr_spec *spec,

@@ -64,7 +64,7 @@ static void put(struct messages *all, uint32_t request, const void *payload,
 	char name[MR_PARCEL_NAME_BYTES];
 
 	memcpy((char *)&msg + VHOST_HEADER_BYTES, payload, n_bytes);
-	mr_parcel_put(all->parcel, numbered(name, "message", all->n),
+	mr_parcel_put(all->parcel, mr_parcel_name(name, "message", all->n),
 		      MESSAGE_LAYOUT, &msg, VHOST_HEADER_BYTES + n_bytes);
 	put_numbered_fd(all->parcel, "message-fd", all->n++, fd);
 }
@@ -150,7 +150,7 @@ static void put_ring(struct messages *all, const struct vhost_ring *ring)
 		put_eventfd(all, VHOST_SET_VRING_KICK, ring->number,
 			    ring->driver_fd);
 	put_vring(all, VHOST_SET_VRING_ENABLE, ring->number, ring->is_enabled);
-	mr_parcel_put(all->parcel, numbered(name, "ring", ring->number),
+	mr_parcel_put(all->parcel, mr_parcel_name(name, "ring", ring->number),
 		      RING_LAYOUT, &state, sizeof(state));
 }
 
@@ -227,8 +227,8 @@ static int replay(struct vhost_port *port, uint32_t i, struct mr_parcel *parcel,
 	struct vhost_peer *peer = &port->peer;
 	char name[MR_PARCEL_NAME_BYTES];
 	bool has_reply; /* which nobody waits for */
-	int err =
-		get_message(port, parcel, numbered(name, "message", i), reason);
+	int err = get_message(port, parcel, mr_parcel_name(name, "message", i),
+			      reason);
 
 	if (err < 0)
 		return err;
@@ -244,9 +244,9 @@ static int resume_ring(struct vhost_ring *ring, const struct mr_parcel *parcel,
 {
 	struct ring_state state;
 	char name[MR_PARCEL_NAME_BYTES];
-	const int err =
-		mr_parcel_get(parcel, numbered(name, "ring", ring->number),
-			      RING_LAYOUT, &state, sizeof(state), reason);
+	const int err = mr_parcel_get(
+		parcel, mr_parcel_name(name, "ring", ring->number), RING_LAYOUT,
+		&state, sizeof(state), reason);
 
 	if (err < 0)
 		return err;

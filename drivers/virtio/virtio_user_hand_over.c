@@ -203,8 +203,8 @@ static void put_queue(const struct virtio_port *port, uint32_t i,
 	state.n_avail = vq->n_avail;
 	state.n_used = vq->n_used;
 	state.is_started = port->user->is_started[i];
-	mr_parcel_put(parcel, numbered(name, "queue", i), QUEUE_LAYOUT, &state,
-		      sizeof(state));
+	mr_parcel_put(parcel, mr_parcel_name(name, "queue", i), QUEUE_LAYOUT,
+		      &state, sizeof(state));
 }
 
 static void put_rxq(const struct virtio_port *port, uint32_t i,
@@ -218,7 +218,8 @@ static void put_rxq(const struct virtio_port *port, uint32_t i,
 					.state = rxq->state },
 		  parcel);
 	mr_pool_put_posted(port->base.pool, parcel,
-			   numbered(name, "posted", i), rxq->bufs, rxq->n_bufs);
+			   mr_parcel_name(name, "posted", i), rxq->bufs,
+			   rxq->n_bufs);
 }
 
 static int put_txq(const struct virtio_port *port, uint32_t i,
@@ -249,10 +250,10 @@ static int put_txq(const struct virtio_port *port, uint32_t i,
 		if (has_buf)
 			addrs[n_addrs++] = txq->bufs[place];
 	}
-	mr_parcel_put(parcel, numbered(name, "chains", i), CHAINS_LAYOUT,
+	mr_parcel_put(parcel, mr_parcel_name(name, "chains", i), CHAINS_LAYOUT,
 		      chains, n);
-	mr_pool_put_posted(port->base.pool, parcel, numbered(name, "posted", i),
-			   addrs, n_addrs);
+	mr_pool_put_posted(port->base.pool, parcel,
+			   mr_parcel_name(name, "posted", i), addrs, n_addrs);
 	mr_free(port->base.ctx, addrs);
 	return 0;
 }
@@ -327,9 +328,9 @@ static int resume_queue(struct virtio_port *port, uint32_t i,
 	struct virtio_user *user = port->user;
 	struct virtio_vq *vq = vq_of(port, i);
 	char name[MR_PARCEL_NAME_BYTES];
-	const int err =
-		mr_parcel_get(parcel, numbered(name, "queue", i), QUEUE_LAYOUT,
-			      ret_state, sizeof(*ret_state), reason);
+	const int err = mr_parcel_get(parcel, mr_parcel_name(name, "queue", i),
+				      QUEUE_LAYOUT, ret_state,
+				      sizeof(*ret_state), reason);
 
 	if (err < 0)
 		return err;
@@ -357,7 +358,7 @@ static int resume_rxq(struct virtio_port *port, uint32_t i,
 
 	if (err == 0)
 		err = mr_pool_claim_posted(port->base.pool, parcel,
-					   numbered(name, "posted", i),
+					   mr_parcel_name(name, "posted", i),
 					   rxq->bufs, n, reason);
 	if (err < 0)
 		return err;
@@ -434,7 +435,7 @@ static int resume_txq(struct virtio_port *port, uint32_t i,
 	int err = resume_queue(port, i, parcel, &state, reason);
 
 	if (err == 0)
-		err = mr_parcel_find(parcel, numbered(name, "chains", i),
+		err = mr_parcel_find(parcel, mr_parcel_name(name, "chains", i),
 				     CHAINS_LAYOUT, &chains, &n, reason);
 	if (err < 0)
 		return err;
@@ -449,7 +450,7 @@ static int resume_txq(struct virtio_port *port, uint32_t i,
 	txq->state = state.state;
 	txq->is_armed = true; /* perhaps */
 	err = mr_pool_claim_posted(port->base.pool, parcel,
-				   numbered(name, "posted", i), addrs,
+				   mr_parcel_name(name, "posted", i), addrs,
 				   count_bufs(chains, n), reason);
 	if (err == 0 && !set_chains(txq, chains, addrs))
 		err = say_damaged(port, "a tx queue", reason);

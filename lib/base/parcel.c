@@ -581,8 +581,8 @@ int mr_parcel_take_fd(struct mr_parcel *parcel, const char *name)
 	int fd;
 
 	if (entry == NULL)
-		return -ENOENT;
+		return -1;
 	fd = parcel->fds[entry->fd_plus_1 - 1];
 	parcel->fds[entry->fd_plus_1 - 1] = -1;
-	return fd >= 0 ? fd : -ENOENT;
+	return fd;
 }

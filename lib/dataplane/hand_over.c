@@ -224,7 +224,7 @@ static void put_workers(const struct mri_dataplane *dp,
 		struct mr_worker_stats stats = { .size = sizeof(stats) };
 
 		mr_worker_stats(mr_workers_get(dp->base.workers, w), &stats);
-		snprintf(name, sizeof(name), "worker/%u", w);
+		mr_parcel_name(name, "worker", w);
 		mr_parcel_put(parcel, name, 0, &stats, sizeof(stats));
 	}
 }

@@ -132,7 +132,7 @@ static void take_workers(const struct mri_dataplane *dp)
 		struct mri_worker *worker = mri_worker_of(mr_workers_get(
 			dp->base.workers, w % dp->base.n_workers));
 
-		snprintf(name, sizeof(name), "worker/%u", w);
+		mr_parcel_name(name, "worker", w);
 		if (mr_parcel_get(dp->hand.parcel, name, 0, &stats,
 				  sizeof(stats), NULL) < 0)
 			return;

@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -33,12 +32,6 @@ struct image {
 	} ranges[MRI_MAX_TENANTS];
 };
 
-static const char *name_of(uint32_t i, char name[MR_PARCEL_NAME_BYTES])
-{
-	snprintf(name, MR_PARCEL_NAME_BYTES, "segment/%u", i);
-	return name;
-}
-
 void mri_region_put(const struct mr_region *region, struct mr_parcel *parcel)
 {
 	struct image image = { .max_bytes = region->max_bytes,
@@ -54,7 +47,8 @@ void mri_region_put(const struct mr_region *region, struct mr_parcel *parcel)
 		image.segments[i].n_bytes = s->n_bytes;
 		image.segments[i].os_page_bytes = s->os_page_bytes;
 		image.segments[i].numa_node = s->numa_node;
-		mr_parcel_put_fd(parcel, name_of(i, name), s->fd);
+		mr_parcel_put_fd(parcel, mr_parcel_name(name, "segment", i),
+				 s->fd);
 	}
 	for (uint32_t i = 0; i < MRI_MAX_TENANTS; i++) {
 		image.ranges[i].begin = region->reserved[i].begin;
@@ -78,7 +72,7 @@ static int take_segment(struct mr_region *region, const struct image *image,
 	struct stat found;
 	int err;
 
-	info.fd = mr_parcel_take_fd(parcel, name_of(i, name));
+	info.fd = mr_parcel_take_fd(parcel, mr_parcel_name(name, "segment", i));
 	if (info.fd < 0 || fstat(info.fd, &found) < 0 ||
 	    !mri_is_sealed(info.fd, SEALS) ||
 	    (uint64_t)found.st_size != info.n_bytes || info.n_bytes == 0 ||

@@ -234,14 +234,14 @@ static void put_stats(const struct mr_port *port, struct mr_parcel *parcel)
 	char name[MR_PARCEL_NAME_BYTES];
 
 	for (uint32_t i = 0; i < port->info->n_rxqs; i++) {
-		snprintf(name, sizeof(name), "rx/%u", i);
+		mr_parcel_name(name, "rx", i);
 		mr_parcel_put(parcel, name, STATS_LAYOUT, &port->rxqs[i]->stats,
 			      sizeof(port->rxqs[i]->stats));
 	}
 	for (uint32_t i = 0; i < port->info->n_txqs; i++) {
 		const struct mr_tx_stats stats = tx_stats_of(port->txqs[i]);
 
-		snprintf(name, sizeof(name), "tx/%u", i);
+		mr_parcel_name(name, "tx", i);
 		mr_parcel_put(parcel, name, STATS_LAYOUT, &stats,
 			      sizeof(stats));
 	}
@@ -347,13 +347,13 @@ static int get_stats(struct mr_port *port, const struct mr_parcel *parcel,
 	int err = 0;
 
 	for (uint32_t i = 0; i < port->info->n_rxqs && err == 0; i++) {
-		snprintf(name, sizeof(name), "rx/%u", i);
+		mr_parcel_name(name, "rx", i);
 		err = mr_parcel_get(
 			parcel, name, STATS_LAYOUT, &port->rxqs[i]->stats,
 			sizeof(port->rxqs[i]->stats), reterr_reason);
 	}
 	for (uint32_t i = 0; i < port->info->n_txqs && err == 0; i++) {
-		snprintf(name, sizeof(name), "tx/%u", i);
+		mr_parcel_name(name, "tx", i);
 		err = mr_parcel_get(
 			parcel, name, STATS_LAYOUT, &port->txqs[i]->stats,
 			sizeof(port->txqs[i]->stats), reterr_reason);

@@ -55,21 +55,6 @@ struct state {
 	uint64_t n_handed, n_lost; /* to the kernel */
 };
 
-/* -1: there is none. */
-static int take_fd(struct mr_parcel *parcel, const char *name)
-{
-	const int fd = mr_parcel_take_fd(parcel, name);
-
-	return fd >= 0 ? fd : -1;
-}
-
-static const char *numbered(char name[MR_PARCEL_NAME_BYTES], const char *what,
-			    uint32_t i)
-{
-	snprintf(name, MR_PARCEL_NAME_BYTES, "%s/%u", what, i);
-	return name;
-}
-
 /* ---- offer ---- */
 
 static int refuse(const struct xdp_port *port, const char *why,
@@ -108,10 +93,10 @@ static void put_lease(const struct xdp_port *port, struct mr_parcel *parcel)
 
 	mr_parcel_put(parcel, "lease", LEASE_LAYOUT, lease, sizeof(*lease));
 	for (uint32_t i = 0; i < lease->n_queues; i++)
-		mr_parcel_put_fd(parcel, numbered(name, "socket", i),
+		mr_parcel_put_fd(parcel, mr_parcel_name(name, "socket", i),
 				 lease->sockets[i]);
 	for (uint32_t i = 0; i < XDP_LEASE_N_FDS; i++)
-		mr_parcel_put_fd(parcel, numbered(name, "fd", i),
+		mr_parcel_put_fd(parcel, mr_parcel_name(name, "fd", i),
 				 lease->fds[i]);
 }
 
@@ -213,11 +198,14 @@ static int take_lease(struct xdp_port *port, struct mr_parcel *parcel,
 		lease.sockets[i] =
 			i >= lease.n_queues ?
 				-1 :
-				take_fd(parcel, numbered(name, "socket", i));
+				mr_parcel_take_fd(
+					parcel,
+					mr_parcel_name(name, "socket", i));
 	for (uint32_t i = 0; i < XDP_LEASE_N_FDS; i++) {
 		const bool is_there = lease.fds[i] >= 0;
 
-		lease.fds[i] = take_fd(parcel, numbered(name, "fd", i));
+		lease.fds[i] = mr_parcel_take_fd(parcel,
+						 mr_parcel_name(name, "fd", i));
 		has_all &= (lease.fds[i] >= 0) == is_there;
 	}
 	for (uint32_t i = 0; i < lease.n_queues; i++)
@@ -255,8 +243,8 @@ static int take_filter(struct xdp_port *port, const struct mr_parcel *parcel,
 static int take_program(struct xdp_port *port, struct mr_parcel *parcel,
 			struct mr_reason *reason)
 {
-	const int prog_fd = take_fd(parcel, "program");
-	const int map_fd = take_fd(parcel, "map");
+	const int prog_fd = mr_parcel_take_fd(parcel, "program");
+	const int map_fd = mr_parcel_take_fd(parcel, "map");
 	uint32_t has_rules = 0;
 	int err = 0;
 
@@ -287,7 +275,7 @@ static int renew_program(struct xdp_port *port, struct mr_parcel *parcel,
 			       port->base.info->name);
 	if (port->rules != NULL) /* neither can have changed */
 		return 0;
-	fd = take_fd(parcel, "program");
+	fd = mr_parcel_take_fd(parcel, "program");
 	if (fd >= 0) {
 		mr_fd_close(prog->taken_fd);
 		prog->fd = prog->taken_fd = prog->attached_fd = fd;
@@ -374,7 +362,7 @@ static int xdp_take(struct mr_port *base, const struct mr_spec *spec,
 		port->lessor = &mri_xdp_broker;
 	__atomic_store_n(&base->driver, port->lessor->driver, __ATOMIC_RELAXED);
 	port->options.n_queues = port->lease.n_queues;
-	port->kernel.fd = take_fd(parcel, "kernel");
+	port->kernel.fd = mr_parcel_take_fd(parcel, "kernel");
 	if (err == 0)
 		err = take_steps(port, parcel, reason);
 	if (port->rxqs == NULL) /* mri_xdp_release() would look for them */
@@ -404,10 +392,10 @@ static void put_queue(const struct xdp_port *port, uint32_t i,
 	/* txq->left has room for them, and is empty while the port is open. */
 	for (uint32_t at = txq->n_reaped; at != txq->tx.cached; at++)
 		txq->left[n++] = xring_frame_at(&txq->tx, at)->addr;
-	mr_parcel_put(parcel, numbered(name, "queue", i), QUEUE_LAYOUT, &state,
-		      sizeof(state));
-	mr_pool_put_posted(port->base.pool, parcel, numbered(name, "posted", i),
-			   txq->left, n);
+	mr_parcel_put(parcel, mr_parcel_name(name, "queue", i), QUEUE_LAYOUT,
+		      &state, sizeof(state));
+	mr_pool_put_posted(port->base.pool, parcel,
+			   mr_parcel_name(name, "posted", i), txq->left, n);
 }
 
 static int xdp_give(struct mr_port *base, struct mr_parcel *parcel,
@@ -436,7 +424,7 @@ static int resume_queue(struct xdp_port *port, uint32_t i,
 	struct xdp_txq *txq = &port->txqs[i];
 	char name[MR_PARCEL_NAME_BYTES];
 	struct queue_state state;
-	int err = mr_parcel_get(parcel, numbered(name, "queue", i),
+	int err = mr_parcel_get(parcel, mr_parcel_name(name, "queue", i),
 				QUEUE_LAYOUT, &state, sizeof(state), reason);
 
 	if (err < 0)
@@ -457,7 +445,7 @@ static int resume_queue(struct xdp_port *port, uint32_t i,
 			       port->base.info->name, i,
 			       txq->tx.cached - txq->n_reaped);
 	return mr_pool_claim_posted(port->base.pool, parcel,
-				    numbered(name, "posted", i), NULL, 0,
+				    mr_parcel_name(name, "posted", i), NULL, 0,
 				    reason);
 }
 
@@ -481,10 +469,10 @@ static int take_settings(struct xdp_port *port, struct mr_parcel *parcel,
 	port->kernel.handed = state.n_handed;
 	port->kernel.lost = state.n_lost;
 	if (*record_fd < 0)
-		*record_fd = take_fd(parcel, "record");
-	port->promisc_fd = take_fd(parcel, "promisc");
-	port->allmulti_fd = take_fd(parcel, "allmulti");
-	port->filter_fd = take_fd(parcel, "filter");
+		*record_fd = mr_parcel_take_fd(parcel, "record");
+	port->promisc_fd = mr_parcel_take_fd(parcel, "promisc");
+	port->allmulti_fd = mr_parcel_take_fd(parcel, "allmulti");
+	port->filter_fd = mr_parcel_take_fd(parcel, "filter");
 	return 0;
 }
 

@@ -53,6 +53,21 @@ struct mr_hand_over_ops {
 };
 
 /**
+ * Add or read nothing: for drivers without state that only the process has.
+ *
+ * @return 0. Owner: unchanged. Thread: any.
+ */
+static inline int mr_hand_over_nothing(struct mr_port *port,
+				       struct mr_parcel *parcel,
+				       struct mr_reason *reterr_reason)
+{
+	(void)port;
+	(void)parcel;
+	(void)reterr_reason;
+	return 0;
+}
+
+/**
  * Claim one reference to a page, for drivers that have a table of references
  * and do not need mr_pool_claim_posted().
  *

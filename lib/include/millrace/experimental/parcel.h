@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <millrace/api.h>
 #include <millrace/error.h>
@@ -96,11 +97,25 @@ MR_API int mr_parcel_get(const struct mr_parcel *parcel, const char *name,
 /**
  * Take a received fd, which is close-on-exec.
  *
- * @return the fd, or -ENOENT: there is none, or it was taken before
+ * @return the fd, or -1: there is none, or it was taken before
  *
  * Owner: the caller. Thread: as mr_port_open().
  */
 MR_API int mr_parcel_take_fd(struct mr_parcel *parcel, const char *name);
+
+/**
+ * Write the name of one of several entries, such as "queue/3".
+ *
+ * @return ret_name
+ *
+ * Owner: unchanged. Thread: any.
+ */
+static inline const char *mr_parcel_name(char ret_name[MR_PARCEL_NAME_BYTES],
+					 const char *what, uint32_t i)
+{
+	snprintf(ret_name, MR_PARCEL_NAME_BYTES, "%s/%u", what, i);
+	return ret_name;
+}
 
 MR_END_DECLS
 
