@@ -102,6 +102,12 @@ typedef int mri_hand_port_fn(struct mr_port *port, uint32_t i,
 int mri_hand_send_offer(const struct mri_dataplane *dp,
 			mri_hand_port_fn *put_port, int socket_fd,
 			struct mr_reason *reterr_reason);
+/* take_over.c: copy the configuration; if it has no context, with one of its
+ * own, which the caller then owns. */
+int mri_hand_copy_config(const struct mr_dataplane_config *caller_config,
+			 struct mr_dataplane_config *ret_config,
+			 struct mr_ctx **ret_own_ctx,
+			 struct mr_reason *reterr_reason);
 /* take_over.c: whether an offer has this format, and as many ports. */
 int mri_hand_check_offer(const struct mr_parcel *parcel,
 			 const struct mr_dataplane_config *config,

@@ -121,15 +121,11 @@ int mr_dataplane_recover(int socket_fd,
 {
 	struct mr_dataplane_config config;
 	struct mr_parcel *parcel = NULL;
-	struct mr_ctx *own_ctx = NULL;
+	struct mr_ctx *own_ctx;
 	struct mr_dataplane *dp = NULL;
-	int err = mri_copy_sized(&config, caller_config, sizeof(config),
-				 "mr_dataplane_config", reterr_reason);
+	int err = mri_hand_copy_config(caller_config, &config, &own_ctx,
+				       reterr_reason);
 
-	if (err == 0 && config.ctx == NULL) {
-		err = mr_ctx_create(NULL, &own_ctx, reterr_reason);
-		config.ctx = own_ctx;
-	}
 	if (err == 0)
 		err = read_kept(&config, socket_fd, &parcel, reterr_reason);
 	if (err == 0)

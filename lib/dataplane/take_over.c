@@ -21,6 +21,22 @@ static int say_hello(const struct mr_ctx *ctx, int socket_fd,
 			    sizeof(formats), reterr_reason);
 }
 
+int mri_hand_copy_config(const struct mr_dataplane_config *caller_config,
+			 struct mr_dataplane_config *ret_config,
+			 struct mr_ctx **ret_own_ctx,
+			 struct mr_reason *reterr_reason)
+{
+	int err = mri_copy_sized(ret_config, caller_config, sizeof(*ret_config),
+				 "mr_dataplane_config", reterr_reason);
+
+	*ret_own_ctx = NULL;
+	if (err < 0 || ret_config->ctx != NULL)
+		return err;
+	err = mr_ctx_create(NULL, ret_own_ctx, reterr_reason);
+	ret_config->ctx = *ret_own_ctx;
+	return err;
+}
+
 int mri_hand_check_offer(const struct mr_parcel *parcel,
 			 const struct mr_dataplane_config *config,
 			 struct mr_reason *reterr_reason)
@@ -96,15 +112,11 @@ int mr_dataplane_take_over(int socket_fd,
 	struct mri_hand_over hand = { .socket_fd = socket_fd, .owner_fd = -1 };
 	struct mr_dataplane_config config;
 	struct mr_parcel *parcel = NULL;
-	struct mr_ctx *own_ctx = NULL;
+	struct mr_ctx *own_ctx;
 	struct mr_dataplane *dp;
-	int err = mri_copy_sized(&config, caller_config, sizeof(config),
-				 "mr_dataplane_config", reterr_reason);
+	int err = mri_hand_copy_config(caller_config, &config, &own_ctx,
+				       reterr_reason);
 
-	if (err == 0 && config.ctx == NULL) {
-		err = mr_ctx_create(NULL, &own_ctx, reterr_reason);
-		config.ctx = own_ctx;
-	}
 	if (err == 0)
 		err = get_offer(socket_fd, &config, &parcel, &hand,
 				reterr_reason);
