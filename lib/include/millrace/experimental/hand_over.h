@@ -45,8 +45,9 @@ MR_BEGIN_DECLS
  * mr_dataplane_hand_over() returns, opening ports and adding queues fails with
  * -EBUSY.
  *
- * @param n_bytes  about how much state mr_dataplane_hand_over() will
- *                 send. Its memory is allocated now, since that takes longer than writing to it
+ * @param n_bytes  about how much state mr_dataplane_hand_over() will send. Its
+ *                 memory is allocated now, which takes longer than writing to
+ *                 it
  *
  * @return 0, or
  *   -ENOTSUP     a port cannot be handed over, or the region has other pools
