@@ -126,12 +126,17 @@ static int recover(int fd, struct mr_reason *why)
 	return err;
 }
 
-/* All pages are there, and it works. */
-static void check_recovered(void)
+/* After the deed, the next process has all pages, and works. */
+static void check_recovery_after(enum deed deed)
 {
 	struct mr_pool_stats pool = { .size = sizeof(pool) };
 	struct mr_frame frames[32];
+	struct mr_reason why = { "" };
+	const int fd = begin_life(deed);
 
+	end_life();
+	if (recover(fd, &why) < 0)
+		fail_msg("%s", why.text);
 	assert_int_equal(mr_pool_stats(dp->pool, &pool), 0);
 	assert_int_equal(pool.n_free, pool.n_pages);
 	assert_int_equal(mr_cache_create(dp->pool, &cache, NULL), 0);
@@ -145,24 +150,12 @@ static void check_recovered(void)
 
 PLANE_TEST(the_next_process_has_all_pages)
 {
-	struct mr_reason why = { "" };
-	const int fd = begin_life(NOTHING);
-
-	end_life();
-	if (recover(fd, &why) < 0)
-		fail_msg("%s", why.text);
-	check_recovered();
+	check_recovery_after(NOTHING);
 }
 
 PLANE_TEST(a_change_is_kept_anew)
 {
-	struct mr_reason why = { "" };
-	const int fd = begin_life(KEEP_AGAIN);
-
-	end_life();
-	if (recover(fd, &why) < 0)
-		fail_msg("%s", why.text);
-	check_recovered();
+	check_recovery_after(KEEP_AGAIN);
 }
 
 PLANE_TEST(nothing_is_left_after_a_change_or_an_end)
